@@ -1,0 +1,29 @@
+package spec
+
+// File is a file as it was read: once.
+type File struct {
+	Path   string `json:"path"`   // as the document names it, with /
+	Digest string `json:"digest"` // of the text with line ends normalised
+	Text   string `json:"-"`
+}
+
+// Bundle is a team with everything it names, read once and hashed as read.
+type Bundle struct {
+	Team      *Team
+	TeamFile  File
+	Prompts   map[string]File         // by path as written
+	Policies  map[string]PolicyFile   // by path as written in gates.files
+	Cassettes map[string]CassetteFile // by path as written in a provider
+}
+
+// PolicyFile is a rule file that was read.
+type PolicyFile struct {
+	File
+	Policy *Policy
+}
+
+// CassetteFile is a cassette that was read.
+type CassetteFile struct {
+	File
+	Cassette *Cassette
+}

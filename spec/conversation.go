@@ -1,0 +1,115 @@
+package spec
+
+import "encoding/json"
+
+// ToolInfo describes a tool to the model and to the rules.
+type ToolInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// InputSchema is a JSON Schema of an object, sent to the model as written. nil: any object.
+	InputSchema Schema `json:"inputSchema,omitempty"`
+	// OutputSchema is checked on results that are no errors. nil: none.
+	OutputSchema Schema `json:"outputSchema,omitempty"`
+	// Consequential says that a grant permits effects outside the run.
+	Consequential bool `json:"consequential,omitempty"`
+	// ReadOnly says that a call changes nothing, so that it may be made again.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// MaxOutputChars bounds a result, in runes. 0: the agent's limit.
+	MaxOutputChars int `json:"maxOutputChars,omitempty"`
+}
+
+// The roles of a message.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+	RoleTool      = "tool"
+)
+
+// Message is one entry of a conversation. The system prompt stands apart, in ModelRequest.
+type Message struct {
+	Role string `json:"role"` // user, assistant or tool
+	Text string `json:"text,omitempty"`
+	// Reasoning is what a thinking model said beside its answer. It is never part of the answer.
+	Reasoning string     `json:"reasoning,omitempty"`
+	ToolCalls []ToolCall `json:"toolCalls,omitempty"` // assistant only
+	// ToolCallID, ToolName and IsError belong to a tool message.
+	ToolCallID string `json:"toolCallId,omitempty"`
+	ToolName   string `json:"toolName,omitempty"`
+	IsError    bool   `json:"isError,omitempty"`
+}
+
+// ToolCall is a call as the model wrote it. Nobody judges or runs Arguments: they are decoded once, at the door.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// ModelRequest is everything a model call depends on.
+type ModelRequest struct {
+	AgentName string
+	TaskTitle string
+	Turn      int // 1-based within the task
+	Model     string
+	System    string
+	Messages  []Message
+	Tools     []ToolInfo
+	// MaxOutputTokens is the most the answer may have. 0: the server's own limit.
+	MaxOutputTokens int64
+	Temperature     *float64 // nil: the server's own
+}
+
+// FinishReason says why a model stopped.
+type FinishReason string
+
+const (
+	FinishStop    FinishReason = "stop"    // an answer or tool calls, complete
+	FinishLength  FinishReason = "length"  // cut at the output limit: calls must not run
+	FinishRefused FinishReason = "refused" // refused or filtered
+)
+
+// ModelResponse is a complete answer. A broken stream is an error, never a short answer.
+type ModelResponse struct {
+	Message Message      `json:"message"`
+	Finish  FinishReason `json:"finish"`
+	Usage   *Usage       `json:"usage,omitempty"` // nil: the server reported none
+	Model   string       `json:"model,omitempty"` // as the server names it
+}
+
+// Usage counts tokens. CachedInput is part of Input, Reasoning is part of Output.
+type Usage struct {
+	Input       int64 `json:"input"`
+	CachedInput int64 `json:"cachedInput,omitempty"`
+	Output      int64 `json:"output"`
+	Reasoning   int64 `json:"reasoning,omitempty"`
+}
+
+// Total is what a token ceiling counts.
+func (u Usage) Total() int64 { return u.Input + u.Output }
+
+// Add gives the sum of two.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.CachedInput + v.CachedInput, u.Output + v.Output, u.Reasoning + v.Reasoning}
+}
+
+// ToolResult is what a tool gave. A failing tool is a result with IsError, never a Go error.
+type ToolResult struct {
+	Text    string `json:"text"`
+	IsError bool   `json:"isError,omitempty"`
+	// Data is what OutputSchema is checked against. nil: Text.
+	Data json.RawMessage `json:"data,omitempty"`
+	// FilesRead and FilesWritten are paths below the agent's cwd, with /, as evidence.
+	FilesRead    []string `json:"filesRead,omitempty"`
+	FilesWritten []string `json:"filesWritten,omitempty"`
+}
+
+// ErrorInfo says what went wrong, in the reference's terms.
+type ErrorInfo struct {
+	Kind       string `json:"kind"` // provider, tool, framework, validation, timeout, cancellation, budget, store, unknown
+	Code       string `json:"code,omitempty"`
+	Message    string `json:"message,omitempty"` // redacted, at most 1024 runes
+	Retryable  bool   `json:"retryable"`
+	HTTPStatus int    `json:"httpStatus,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	Attempt    int    `json:"attempt,omitempty"` // 1-based
+}

@@ -1,0 +1,279 @@
+package spec
+
+// Receipt is what a run leaves behind. It holds digests and figures, and no prompt, no tool input or output and no
+// secret.
+type Receipt struct {
+	Envelope
+	ID         string       `json:"id"`
+	RunID      string       `json:"runId"`
+	Attempt    int          `json:"attempt"` // 1-based; grows with every resume
+	CreatedAt  string       `json:"createdAt"`
+	Oma        Build        `json:"oma"`
+	Team       PlanTeam     `json:"team"`
+	Plan       PlanRef      `json:"plan"`
+	Policies   []NamedInput `json:"policies,omitempty"`
+	Inputs     []PlanInput  `json:"inputs"`
+	GoalDigest string       `json:"goalDigest"`
+
+	Success   bool       `json:"success"` // the run's own outcome; governance never changes it
+	Status    Status     `json:"status"`
+	ErrorInfo *ErrorInfo `json:"errorInfo,omitempty"`
+	ExitCodes []int      `json:"exitCodes"` // all that hold, the one that was used first
+	Flags     []string   `json:"flags,omitempty"`
+	Partial   bool       `json:"partial"` // facts are missing; never governs
+
+	Governance           *Governance `json:"governance,omitempty"` // nil: undeclared
+	GovernanceConclusion string      `json:"governanceConclusion"`
+	GovernanceReason     string      `json:"governanceReason,omitempty"` // the first of GovernanceDetail
+	GovernanceDetail     []Reason    `json:"governanceDetail,omitempty"`
+	ReleaseConclusion    string      `json:"releaseConclusion"`
+	Release              []Released  `json:"release,omitempty"`
+
+	Topology
+	Tasks     []TaskRecord     `json:"tasks"`
+	Decisions []DecisionRecord `json:"decisions"`
+	Rules     []RuleTotal      `json:"rules,omitempty"`
+	Denied    int              `json:"denied"`
+
+	Budgets        BudgetRecord `json:"budgets"`
+	TotalTokens    Usage        `json:"totalTokens"`
+	Cost           *USD         `json:"cost"` // null: some model has no price
+	DurationMs     int64        `json:"durationMs"`
+	TaskDurationMs int64        `json:"taskDurationMs"`
+	Unmetered      []string     `json:"unmetered,omitempty"` // agents whose provider reported no usage
+
+	Enforcement []Control `json:"enforcement"`
+	Trees       []Tree    `json:"trees,omitempty"`
+	Evidence    Evidence  `json:"evidence"`
+}
+
+// Build identifies the program.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// PlanRef names the plan that was run.
+type PlanRef struct {
+	Digest string `json:"digest"`
+}
+
+// NamedInput is a rule file in force.
+type NamedInput struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Status is the outcome of a run or a task.
+type Status struct {
+	Code    string `json:"code"`              // one of the Status constants
+	Message string `json:"message,omitempty"` // redacted, at most 256 runes
+}
+
+// The outcomes of a run.
+const (
+	StatusOK        = "ok"
+	StatusError     = "error"
+	StatusCancelled = "cancelled"
+	StatusTimeout   = "timeout"
+	StatusBudget    = "budget_exhausted"
+	StatusRejected  = "rejected"
+	StatusSuspended = "suspended"
+	StatusSkipped   = "skipped"
+)
+
+// Conclusions of governance and release.
+const (
+	Satisfied     = "satisfied"
+	Unsatisfied   = "unsatisfied"
+	NotApplicable = "not-applicable"
+)
+
+// Flags on a receipt.
+const (
+	FlagOverridden    = "governance-overridden"
+	FlagConsequential = "consequential-no-independence"
+	FlagBudgetSkipped = "review-skipped-due-to-budget"
+)
+
+// Reason is one reason why a declaration is not satisfied.
+type Reason struct {
+	Code    string `json:"code"` // overridden, budget, cancelled, rejected, suspended, role-failed, role-missing, order, independence, integrity
+	Message string `json:"message"`
+}
+
+// Released is the outcome of one release requirement.
+type Released struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"` // held, failed or error
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Topology is what ran, in which order. It is derived from the tasks alone.
+type Topology struct {
+	Mode                      string   `json:"mode"` // single or multi-agent
+	RolesExecuted             []string `json:"rolesExecuted"`
+	RolesFailed               []string `json:"rolesFailed,omitempty"`
+	RolesNotStarted           []string `json:"rolesNotStarted,omitempty"`
+	WorkerInstancesExecuted   []string `json:"workerInstancesExecuted"`
+	TaskRolesExecuted         []string `json:"taskRolesExecuted,omitempty"`
+	ExecutionOrder            []string `json:"executionOrder"`
+	DependencyEdges           []Edge   `json:"dependencyEdges"`
+	IndependentRolesCount     int      `json:"independentRolesCount"`
+	IndependentReviewOccurred bool     `json:"independentReviewOccurred"`
+
+	RoutingDecision RoutingDecision `json:"routingDecision"`
+}
+
+// Edge says that a role worked after another and received its output.
+type Edge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// The states of a task.
+const (
+	TaskPending    = "pending"
+	TaskInProgress = "in_progress"
+	TaskCompleted  = "completed"
+	TaskFailed     = "failed"
+	TaskSkipped    = "skipped"
+)
+
+// StopReason says why an agent stopped. Only completed is success.
+type StopReason string
+
+const (
+	StopCompleted StopReason = "completed"
+	StopMaxTurns  StopReason = "max_turns"
+	StopRefused   StopReason = "refused"
+	StopLength    StopReason = "length"
+	StopBudget    StopReason = "budget"
+	StopCancelled StopReason = "cancelled"
+	StopTimeout   StopReason = "timeout"
+	StopEmpty     StopReason = "empty"
+	StopError     StopReason = "error"
+)
+
+// TaskRecord is what became of one task.
+type TaskRecord struct {
+	ID        string   `json:"id"`
+	Title     string   `json:"title"`
+	Assignee  string   `json:"assignee"`
+	Role      string   `json:"role,omitempty"`
+	Status    string   `json:"status"`
+	DependsOn []string `json:"dependsOn,omitempty"`
+	Attempts  int      `json:"attempts"`
+	// StartedAt and EndedAt are RFC 3339 with milliseconds, UTC; empty: it never did.
+	StartedAt  string     `json:"startedAt,omitempty"`
+	EndedAt    string     `json:"endedAt,omitempty"`
+	DurationMs int64      `json:"durationMs"`
+	StopReason StopReason `json:"stopReason,omitempty"`
+	Cause      string     `json:"cause,omitempty"` // why it was skipped or failed, redacted
+	ErrorInfo  *ErrorInfo `json:"errorInfo,omitempty"`
+	Turns      int        `json:"turns"`
+	ModelCalls int        `json:"modelCalls"` // with retries
+	Tokens     Usage      `json:"tokens"`
+	// Estimated says that some usage was not reported and was estimated.
+	Estimated        bool     `json:"estimated,omitempty"`
+	Cost             *USD     `json:"cost"` // null: the model has no price
+	ToolCalls        CallSums `json:"toolCalls"`
+	Provider         string   `json:"provider,omitempty"`
+	Models           []string `json:"models,omitempty"` // as the responses name them
+	OutputDigest     string   `json:"outputDigest,omitempty"`
+	StructuredDigest string   `json:"structuredDigest,omitempty"`
+}
+
+// CallSums counts tool calls. Invalid, ungranted and unknown calls are refused; failed ones ran and failed.
+type CallSums struct {
+	Allowed   int `json:"allowed"`
+	Denied    int `json:"denied"`
+	Suspended int `json:"suspended"`
+	Refused   int `json:"refused"`
+	Failed    int `json:"failed"`
+}
+
+// DecisionRecord is one judgement, in order.
+type DecisionRecord struct {
+	Seq        int    `json:"seq"` // 1-based
+	TaskID     string `json:"taskId"`
+	Agent      string `json:"agent"`
+	ToolName   string `json:"toolName"`
+	ToolCallID string `json:"toolCallId"`
+	Decision
+	// InputDigest is of the canonical input. Empty: the input was not accepted, so there is none.
+	InputDigest   string `json:"inputDigest,omitempty"`
+	ElapsedMicros int64  `json:"elapsedMicros"`
+}
+
+// Decision is the outcome of the door for one call.
+type Decision struct {
+	// Gated is true whenever a gate was evaluated, passes included.
+	Gated       bool   `json:"gated"`
+	GateAction  string `json:"gateAction,omitempty"`  // allow, deny or suspend
+	GateOutcome string `json:"gateOutcome,omitempty"` // decided or error
+	// Refused says why a call never reached the gate: not-granted, unknown-tool, invalid-input, protected-path,
+	// cut, too-many or budget.
+	Refused string        `json:"refused,omitempty"`
+	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
+	Reason  string        `json:"reason,omitempty"`
+}
+
+// Allowed says whether the call may run.
+func (d Decision) Allowed() bool {
+	return d.Refused == "" && (!d.Gated || d.GateAction == ActionAllow && d.GateOutcome == "decided")
+}
+
+// RuleOutcome is what one rule said of a call.
+type RuleOutcome struct {
+	Name    string `json:"name"`
+	Source  string `json:"source"`
+	Action  string `json:"action"`
+	Outcome string `json:"outcome"` // matched or error
+	Error   string `json:"error,omitempty"`
+}
+
+// RuleTotal counts what one rule did in the run.
+type RuleTotal struct {
+	Name    string `json:"name"`
+	Source  string `json:"source"`
+	Matched int    `json:"matched"`
+	Errors  int    `json:"errors"`
+}
+
+// BudgetRecord is what was declared, what held and what was used.
+type BudgetRecord struct {
+	Declared  Budgets    `json:"declared"`
+	Effective Budgets    `json:"effective"` // after narrowing by flags
+	Used      BudgetUsed `json:"used"`
+	Exhausted string     `json:"exhausted,omitempty"` // tokens, cost or duration
+}
+
+// BudgetUsed is what was spent.
+type BudgetUsed struct {
+	Tokens     int64 `json:"tokens"`
+	Cost       *USD  `json:"cost"`
+	DurationMs int64 `json:"durationMs"`
+}
+
+// Tree is the state of an agent's folder before a required role, or at the end (Before empty).
+type Tree struct {
+	Before string `json:"before,omitempty"` // a task id
+	Cwd    string `json:"cwd"`
+	Digest string `json:"digest"`
+	// LaterWriter says that this task or one that may run after it could write there, which explains a change.
+	LaterWriter bool `json:"laterWriter,omitempty"`
+}
+
+// Evidence binds the receipt to the log.
+type Evidence struct {
+	Journal JournalRef `json:"journal"`
+	// Digest is of the canonical encoding of the receipt without this member.
+	Digest string `json:"digest"`
+}
+
+// JournalRef is the length of the log and the head of its hash chain.
+type JournalRef struct {
+	Events int64  `json:"events"`
+	Head   string `json:"head"`
+}
