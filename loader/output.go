@@ -1,0 +1,20 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// YAML gives a JSON document as YAML, with its members in the order they have.
+func YAML(doc []byte) ([]byte, error) { return encode(doc, true) }
+
+// Where gives FILE:LINE of a path in the main document, or the path where it has no place.
+func (s *Sources) Where(p spec.Path) string {
+	ds := spec.Diagnostics{{Path: p}}
+	s.Place(ds)
+	if ds[0].Pos.Line == 0 {
+		return string(p)
+	}
+	return fmt.Sprintf("%s:%d", ds[0].File, ds[0].Pos.Line)
+}

@@ -1,0 +1,142 @@
+package schemas
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Violation is one way in which a value does not fit a schema.
+type Violation struct {
+	Path spec.Path
+	// Keyword is the schema keyword that failed, such as required or enum.
+	Keyword string
+	// Want holds what the keyword asked for: missing properties, unknown properties, allowed words.
+	Want    []string
+	Message string // lower case, without the path
+	// Got is the value at Path. nil: null, or nothing.
+	Got any
+
+	// Asked says in words what a pattern asks for, Valid holds the names or words the place knows, and Later those
+	// that only a later version of the language has. [Check] fills them in, where its schema says.
+	Asked string
+	Valid []string
+	Later []string
+}
+
+// Validator checks decoded JSON values. It is immutable and safe for concurrent use.
+type Validator struct{ schema *jsonschema.Schema }
+
+// Compile makes a validator from a JSON Schema (2020-12 unless it names another draft). References may only point
+// into the schema itself: nothing is ever opened or fetched. Patterns that would make matching slow are errors.
+// A nil or empty schema accepts every value.
+func Compile(s spec.Schema) (*Validator, error) {
+	if len(bytes.TrimSpace(s)) == 0 {
+		s = spec.Schema("true")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(s))
+	if err != nil {
+		return nil, fmt.Errorf("schema is not valid JSON: %w", err)
+	}
+	return compile(doc)
+}
+
+func compile(doc any) (*Validator, error) {
+	const at = "oma:///schema"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(refuse{})
+	c.UseRegexpEngine(pattern)
+	c.AssertFormat()
+	if err := c.AddResource(at, doc); err != nil {
+		return nil, fmt.Errorf("schema: %w", clean(err))
+	}
+	sch, err := c.Compile(at)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", clean(err))
+	}
+	return &Validator{sch}, nil
+}
+
+// clean keeps what a schema's author can act on and drops the name the compiler was given.
+func clean(err error) error {
+	return fmt.Errorf("%s", strings.ReplaceAll(strings.ReplaceAll(err.Error(), "oma:///schema", ""), "jsonschema: ", ""))
+}
+
+// refuse is the loader of every compiler: a schema from a server or a team file must not open files or addresses.
+type refuse struct{}
+
+func (refuse) Load(url string) (any, error) {
+	return nil, fmt.Errorf("reference %q is not local; only references into the schema itself are followed", url)
+}
+
+// maxPatternSteps bounds a pattern's compiled size: matching costs text times steps, about 5 ns each.
+const maxPatternSteps = 1000
+
+func pattern(expr string) (jsonschema.Regexp, error) {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(prog.Inst) > maxPatternSteps {
+		return nil, fmt.Errorf("pattern compiles to %d steps; at most %d are allowed", len(prog.Inst), maxPatternSteps)
+	}
+	return newRegexp(expr)
+}
+
+// Validate gives every violation, sorted by path and message. v is what canon.Decode or encoding/json gives.
+func (s *Validator) Validate(v any) []Violation {
+	var out []Violation
+	s.each(v, func(e *jsonschema.ValidationError) { out = append(out, violation(v, e)) })
+	return sorted(out)
+}
+
+// sorted is needed since the compiler's own order is that of Go's maps.
+func sorted(all []Violation) []Violation {
+	slices.SortStableFunc(all, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return all
+}
+
+// each visits the errors that no other error explains.
+func (s *Validator) each(v any, visit func(*jsonschema.ValidationError)) {
+	var e *jsonschema.ValidationError
+	if errors.As(s.schema.Validate(v), &e) {
+		leaves(e, visit)
+	}
+}
+
+// ValidateJSON decodes a JSON text and validates it.
+func (s *Validator) ValidateJSON(raw json.RawMessage) []Violation {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return []Violation{{Message: "not valid JSON"}}
+	}
+	return s.Validate(v)
+}
+
+var english = message.NewPrinter(language.English)
+
+func leaves(e *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
+	if len(e.Causes) == 0 {
+		visit(e)
+	}
+	for _, c := range e.Causes {
+		leaves(c, visit)
+	}
+}
