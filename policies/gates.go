@@ -1,0 +1,267 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/open-multi-agent/oma/schemas"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// RuleSet is what gates are compiled from: the rules in force and who can reach which tool.
+type RuleSet struct {
+	// Declared is false when neither team nor any agent declares gates: calls are then not gated.
+	Declared bool
+	Default  string // allow (or empty) or deny
+	// Rules carry their place: Path in the document Doc (empty: the team file). AppliesTo is filled in by Compile.
+	Rules  []spec.PlanRule
+	Agents []AgentTools
+	// Known are the tools that exist whether or not anybody may use them.
+	Known []spec.ToolInfo
+}
+
+// AgentTools are the tools that one agent is granted.
+type AgentTools struct {
+	Name  string
+	Tools []spec.ToolInfo
+	// MaxInputBytes bounds the arguments of one call. 0: 1 MiB.
+	MaxInputBytes int
+}
+
+// Set holds compiled rules. It is immutable and safe for concurrent use. A nil Set denies every call.
+type Set struct {
+	declared bool
+	permit   bool // the default allows
+	rules    []spec.PlanRule
+	calls    map[callKey]*gate
+}
+
+type callKey struct{ agent, tool string }
+
+// gate is everything one agent's calls of one tool must pass.
+type gate struct {
+	input *shape // nil: there are no rules
+	rules []*judge
+}
+
+// judge is one rule checked for one tool.
+type judge struct {
+	rule    *spec.PlanRule
+	program cel.Program
+	metered bool // its estimate is no bound: it runs under a cost limit and looks at its context
+}
+
+// Rules gives the rules with the tools each can match and the static cost of judging one call.
+func (s *Set) Rules() []spec.PlanRule {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.rules)
+}
+
+// Compile checks every rule against every tool it can meet, runs the examples, and gives the set in force. The set is
+// nil if anything is an error. All problems are reported in one pass.
+func Compile(in RuleSet) (*Set, spec.Diagnostics) {
+	s := &Set{declared: in.Declared, permit: in.Default != spec.ActionDeny, rules: slices.Clone(in.Rules), calls: map[callKey]*gate{}}
+	c := &compiler{in: in, set: s, limit: defaultInputBytes, tools: map[string]*tool{}}
+	if in.Default != "" && in.Default != spec.ActionAllow && in.Default != spec.ActionDeny {
+		c.diags.Errorf("gate-action", "gates.default", "default %q is neither allow nor deny", in.Default)
+	}
+	if len(s.rules) > 0 {
+		if err := c.open(); err != nil {
+			c.diags.Errorf("gate-type", "", "rules cannot be compiled: %v", err)
+			return nil, c.diags
+		}
+	}
+	c.agents()
+	for i := range s.rules {
+		c.rule(&s.rules[i])
+	}
+	if c.diags.HasErrors(false) {
+		return nil, c.diags
+	}
+	if c.provider != nil {
+		c.provider.missed = nil // from here on it is only read
+	}
+	return s, c.diags
+}
+
+type compiler struct {
+	in       RuleSet
+	set      *Set
+	diags    spec.Diagnostics
+	limit    uint64 // bytes of one call's arguments
+	provider *provider
+	base     *cel.Env // without input
+	loose    *cel.Env // input of any type
+	tools    map[string]*tool
+	known    []*tool
+	reach    []reached
+	names    []string // of all tools, sorted
+}
+
+// tool is a tool as rules see it. Two agents may have tools of one name with different schemas.
+type tool struct {
+	info      spec.ToolInfo
+	schema    any // decoded
+	input     *shape
+	env       *cel.Env
+	validator *schemas.Validator // made for the first example
+}
+
+type reached struct {
+	agent string
+	tool  *tool
+}
+
+func (c *compiler) open() (err error) {
+	if c.provider, err = newProvider(); err != nil {
+		return err
+	}
+	if c.base, err = newEnv(c.provider, gateVars()...); err != nil {
+		return err
+	}
+	c.loose, err = c.base.Extend(cel.Variable("input", cel.DynType))
+	return err
+}
+
+// agents registers every tool before any rule is looked at, since sizes depend on the largest input of all.
+func (c *compiler) agents() {
+	for _, a := range c.in.Agents {
+		c.limit = max(c.limit, uint64(max(a.MaxInputBytes, 0)))
+	}
+	for _, info := range c.in.Known {
+		c.known = append(c.known, c.tool(info))
+	}
+	for _, a := range c.in.Agents {
+		for _, info := range a.Tools {
+			t := c.tool(info)
+			c.reach = append(c.reach, reached{a.Name, t})
+			c.set.calls[callKey{a.Name, info.Name}] = &gate{input: t.input}
+		}
+	}
+	slices.Sort(c.names)
+	c.names = slices.Compact(c.names)
+}
+
+// tool gives the tool of that name and schema. Without rules nobody needs its type.
+func (c *compiler) tool(info spec.ToolInfo) *tool {
+	key := info.Name + "\x00" + string(spec.CompactSchema(info.InputSchema))
+	if t, ok := c.tools[key]; ok {
+		return t
+	}
+	t := &tool{info: info}
+	c.tools[key] = t
+	c.names = append(c.names, info.Name)
+	if c.provider == nil {
+		return t
+	}
+	name := info.Name + " input"
+	if c.provider.objects[name] != nil {
+		name = fmt.Sprintf("%s/%d input", info.Name, len(c.tools))
+	}
+	if err := c.typed(t, name); err != nil {
+		c.diags.Errorf("tool-schema", "", "tool %q: input schema: %v", info.Name, err)
+		t.input = &shape{typ: cel.DynType, size: c.limit}
+	}
+	return t
+}
+
+func (c *compiler) typed(t *tool, name string) (err error) {
+	r := schemaReader{provider: c.provider, limit: c.limit, refs: map[string]*shape{}}
+	if len(t.info.InputSchema) > 0 {
+		if r.root, err = canon.Decode(t.info.InputSchema); err != nil {
+			return err
+		}
+	}
+	t.schema = r.root
+	t.input, err = r.shape(place{name: name}, r.root)
+	return err
+}
+
+// typedEnv is made for the first rule that meets the tool.
+func (c *compiler) typedEnv(t *tool) (*cel.Env, error) {
+	if t.env != nil {
+		return t.env, nil
+	}
+	var err error
+	t.env, err = c.base.Extend(cel.Variable("input", t.input.typ))
+	return t.env, err
+}
+
+// governs says whether a rule is about an agent.
+func governs(r *spec.PlanRule, agent string) bool { return r.Agent == "" || r.Agent == agent }
+
+// fromFile says that the rule comes from a policy file, which can forbid and never permit.
+func fromFile(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "file ") }
+
+// scope is what one rule is checked against.
+type scope struct {
+	tools   []*tool // in the order of their names
+	reached map[*tool]bool
+}
+
+// scope gives the tools a rule can meet: those it names, or those its agents reach. A policy file's rule is checked
+// against all tools there are, since the file does not know the team.
+func (c *compiler) scope(r *spec.PlanRule) scope {
+	s := scope{reached: map[*tool]bool{}}
+	for _, x := range c.reach {
+		if governs(r, x.agent) && (r.Tools == nil || slices.Contains(r.Tools, x.tool.info.Name)) {
+			s.reached[x.tool] = true
+		}
+	}
+	named := map[string]bool{}
+	for t := range s.reached {
+		s.tools = append(s.tools, t)
+		named[t.info.Name] = true
+	}
+	for _, t := range c.known {
+		name := t.info.Name
+		if !named[name] && (slices.Contains(r.Tools, name) || r.Tools == nil && fromFile(r)) {
+			s.tools = append(s.tools, t)
+		}
+	}
+	slices.SortFunc(s.tools, func(a, b *tool) int {
+		if n := strings.Compare(a.info.Name, b.info.Name); n != 0 {
+			return n
+		}
+		return strings.Compare(string(a.info.InputSchema), string(b.info.InputSchema))
+	})
+	return s
+}
+
+// namedTool finds the tool an example speaks of: as the rule's agents have it, else as it exists.
+func (c *compiler) namedTool(r *spec.PlanRule, name string) *tool {
+	for _, x := range c.reach {
+		if governs(r, x.agent) && x.tool.info.Name == name {
+			return x.tool
+		}
+	}
+	for _, t := range c.known {
+		if t.info.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// permits says that a match of the rule lets a call run under default deny.
+func permits(r *spec.PlanRule) bool { return r.Action == spec.ActionAllow && !fromFile(r) }
+
+// matches evaluates the rule. A panic inside the evaluator is an error like any other.
+func (j *judge) matches(ctx context.Context, v *variables) (matched bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			matched, err = false, errPanic
+		}
+	}()
+	if j.metered {
+		return boolean(j.program.ContextEval(ctx, v))
+	}
+	return boolean(j.program.Eval(v))
+}

@@ -1,0 +1,265 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Topology derives what ran, in which order, from the task records alone. A role counts only when its task started and
+// completed. g may be nil: undeclared.
+func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingDecision) spec.Topology {
+	t := spec.Topology{Mode: "single", RolesExecuted: []string{}, WorkerInstancesExecuted: []string{}, ExecutionOrder: []string{},
+		DependencyEdges: []spec.Edge{}, RoutingDecision: routing}
+	byID := map[string]spec.TaskRecord{}
+	var completed []spec.TaskRecord
+	var executed, failed, idle, order set[string]
+	var edges set[spec.Edge]
+	for _, task := range tasks {
+		byID[task.ID] = task
+		switch {
+		case task.StartedAt == "":
+			idle.add(task.Assignee)
+		case task.Status == spec.TaskCompleted:
+			executed.add(task.Assignee)
+			completed = append(completed, task)
+		default:
+			failed.add(task.Assignee)
+		}
+	}
+	// the timestamps are RFC 3339 of one fixed width, so text order is time order; ties keep the plan's order
+	slices.SortStableFunc(completed, func(a, b spec.TaskRecord) int { return strings.Compare(a.StartedAt, b.StartedAt) })
+	for _, task := range completed {
+		order.add(task.Assignee)
+		for _, id := range task.DependsOn {
+			if d := byID[id]; d.Status == spec.TaskCompleted && d.Assignee != task.Assignee {
+				edges.add(spec.Edge{From: d.Assignee, To: task.Assignee})
+			}
+		}
+	}
+	t.RolesExecuted = append(t.RolesExecuted, executed.list...)
+	t.RolesFailed, t.RolesNotStarted = failed.list, idle.list
+	t.WorkerInstancesExecuted = append(t.WorkerInstancesExecuted, executed.list...)
+	t.ExecutionOrder = append(t.ExecutionOrder, order.list...)
+	t.DependencyEdges = append(t.DependencyEdges, edges.list...)
+	if len(t.RolesExecuted) > 1 {
+		t.Mode = "multi-agent"
+	}
+	t.IndependentRolesCount = len(t.RolesExecuted)
+	t.IndependentReviewOccurred = len(t.RolesExecuted) > 1 && (len(t.DependencyEdges) > 0 || g != nil && g.Independence.Parallel)
+	return t
+}
+
+// set keeps what was added once, in the order of adding.
+type set[T comparable] struct {
+	list []T
+	has  map[T]bool
+}
+
+func (s *set[T]) add(v T) {
+	if s.has == nil {
+		s.has = map[T]bool{}
+	}
+	if !s.has[v] {
+		s.has[v] = true
+		s.list = append(s.list, v)
+	}
+}
+
+// Conclusion says whether a declaration was met. Reasons stand in the order of their weight; the first is the reason.
+type Conclusion struct {
+	Conclusion string
+	Reasons    []spec.Reason
+}
+
+// Conclude judges a declaration by the facts of a receipt: topology, tasks, status and trees. It never reads the
+// receipt's own conclusion, nor any answer's text. Only governanceIntent required can be satisfied or unsatisfied.
+func Conclude(g *spec.Governance, r *spec.Receipt) Conclusion {
+	if g == nil || g.GovernanceIntent != spec.IntentRequired {
+		return Conclusion{Conclusion: spec.NotApplicable}
+	}
+	c := conclude{g: g, r: r}
+	c.roles()
+	c.order()
+	c.independence()
+	c.integrity()
+	if len(c.reasons) == 0 {
+		return Conclusion{Conclusion: spec.Satisfied}
+	}
+	return Conclusion{spec.Unsatisfied, append(c.causes(), c.reasons...)}
+}
+
+type conclude struct {
+	g       *spec.Governance
+	r       *spec.Receipt
+	reasons []spec.Reason
+}
+
+func (c *conclude) add(code, format string, args ...any) {
+	c.reasons = append(c.reasons, spec.Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// causes says what in the run kept the declaration from being met.
+func (c *conclude) causes() []spec.Reason {
+	var out []spec.Reason
+	if c.r.RoutingDecision.Source == "override" {
+		out = append(out, spec.Reason{Code: "overridden", Message: "the run was told to use another topology"})
+	}
+	codes := map[string]string{spec.StatusBudget: "budget", spec.StatusCancelled: "cancelled", spec.StatusRejected: "rejected", spec.StatusSuspended: "suspended"}
+	if code, ok := codes[c.r.Status.Code]; ok {
+		out = append(out, spec.Reason{Code: code, Message: orStatus(c.r.Status)})
+	}
+	return out
+}
+
+func orStatus(s spec.Status) string {
+	if s.Message != "" {
+		return s.Message
+	}
+	return "the run ended with status " + s.Code
+}
+
+func (c *conclude) roles() {
+	if len(c.g.RequiredRoles) == 0 {
+		c.add("role-missing", "no role is required, so none can have been met")
+	}
+	var missing []spec.Reason
+	for i, role := range c.g.RequiredRoles {
+		switch {
+		case slices.Contains(c.g.RequiredRoles[:i], role):
+			c.add("role-missing", "role %q is required twice", role)
+		case slices.Contains(c.r.RolesExecuted, role):
+		case slices.Contains(c.r.RolesFailed, role):
+			c.add("role-failed", "required role %q did not complete its task", role)
+		default:
+			missing = append(missing, spec.Reason{Code: "role-missing", Message: fmt.Sprintf("required role %q did not run", role)})
+		}
+	}
+	c.reasons = append(c.reasons, missing...)
+}
+
+func (c *conclude) order() {
+	order := c.g.RequiredOrder
+	if order == nil {
+		return
+	}
+	if !samePeople(order, c.g.RequiredRoles) {
+		c.add("order", "the required order is not a permutation of the required roles")
+		return
+	}
+	for i := 1; i < len(order); i++ {
+		from, to := order[i-1], order[i]
+		a, b := slices.Index(c.r.ExecutionOrder, from), slices.Index(c.r.ExecutionOrder, to)
+		switch {
+		case a < 0 || b < 0: // said by roles already
+		case a >= b:
+			c.add("order", "%q did not start before %q", from, to)
+		case !reaches(c.r.DependencyEdges, from, to):
+			c.add("order", "%q does not depend on %q", to, from)
+		}
+	}
+}
+
+func samePeople(a, b []string) bool {
+	x, y := slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(x, y) && len(slices.Compact(x)) == len(a)
+}
+
+// reaches says whether a path of edges leads from one role to the other.
+func reaches(edges []spec.Edge, from, to string) bool {
+	seen, queue := map[string]bool{from: true}, []string{from}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for _, e := range edges {
+			if e.From != at || seen[e.To] {
+				continue
+			}
+			if e.To == to {
+				return true
+			}
+			seen[e.To] = true
+			queue = append(queue, e.To)
+		}
+	}
+	return false
+}
+
+func (c *conclude) independence() {
+	if len(c.g.RequiredRoles) < 2 {
+		return
+	}
+	if !c.r.IndependentReviewOccurred {
+		c.add("independence", "no independent review was observed")
+	}
+	if c.g.Independence.Parallel && c.g.RequiredOrder == nil && len(c.r.DependencyEdges) > 0 {
+		for i, a := range c.g.RequiredRoles {
+			for _, b := range c.g.RequiredRoles[i+1:] {
+				if reaches(c.r.DependencyEdges, a, b) || reaches(c.r.DependencyEdges, b, a) {
+					c.add("independence", "%q and %q saw each other's output", a, b)
+				}
+			}
+		}
+	}
+	if c.g.Independence.DifferentModel {
+		c.differentModels()
+	}
+}
+
+// differentModels compares what the responses named, not what was asked for.
+func (c *conclude) differentModels() {
+	who := map[string]string{}
+	for _, t := range c.r.Tasks {
+		if t.Status != spec.TaskCompleted || !slices.Contains(c.g.RequiredRoles, t.Assignee) {
+			continue
+		}
+		for _, m := range t.Models {
+			key := t.Provider + "/" + m
+			if other, taken := who[key]; taken && other != t.Assignee {
+				c.add("independence", "%q and %q were both answered by %s", other, t.Assignee, key)
+			}
+			who[key] = t.Assignee
+		}
+	}
+}
+
+// integrity compares what a required role looked at with what was there at the end. A later task that may write
+// explains a change; nothing else does.
+func (c *conclude) integrity() {
+	end := map[string]string{}
+	for _, t := range c.r.Trees {
+		if t.Before == "" {
+			end[t.Cwd] = t.Digest
+		}
+	}
+	for _, t := range c.r.Trees {
+		last, known := end[t.Cwd]
+		if t.Before == "" || !known || last == t.Digest || t.LaterWriter {
+			continue
+		}
+		c.add("integrity", "the files under %q changed after task %q had started, and no task in the plan may write there", cwdName(t.Cwd), t.Before)
+	}
+}
+
+func cwdName(cwd string) string {
+	if cwd == "" {
+		return ".agent-workspace"
+	}
+	return cwd
+}
+
+// ReleaseConclusion sums up release requirements. Every requirement must be there and must have held.
+func ReleaseConclusion(got []spec.Released, want []spec.Requirement) string {
+	if len(want) == 0 {
+		return spec.NotApplicable
+	}
+	for _, w := range want {
+		held := slices.ContainsFunc(got, func(r spec.Released) bool { return r.Name == w.Name && r.Outcome == "held" })
+		if !held {
+			return spec.Unsatisfied
+		}
+	}
+	return spec.Satisfied
+}

@@ -1,0 +1,271 @@
+package policies
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// exprs writes random rules that every tool of the tests accepts: fields are behind the tool's name or has().
+type exprs struct{ *rand.Rand }
+
+func (g exprs) pick(all ...string) string { return all[g.IntN(len(all))] }
+
+func (g exprs) tool() string { return `"` + g.pick("bash", "file_edit", "file_read", "http_get") + `"` }
+
+func (g exprs) atom() string {
+	switch g.IntN(14) {
+	case 0:
+		return "toolName == " + g.tool()
+	case 1:
+		return g.tool() + " != toolName"
+	case 2:
+		return "toolName in [" + g.tool() + ", " + g.tool() + "]"
+	case 3:
+		return `toolName.startsWith("file_")`
+	case 4:
+		return `toolName.matches("^(bash|http_.*)$")`
+	case 5:
+		return "has(input." + g.pick("path", "command", "timeout", "mode") + ")"
+	case 6:
+		return `(has(input.command) && input.command.contains("a"))`
+	case 7: // fails where the call leaves timeout out
+		return `(toolName == "bash" && input.timeout > 3)`
+	case 8:
+		return `(toolName.startsWith("file_") && input.path.contains("a"))`
+	case 9:
+		return `(toolName == "http_get" ? input.url.endsWith("u") : ` + g.pick("true", "false") + `)`
+	case 10:
+		return `["bash", "x"].exists(toolName, toolName == "x")`
+	case 11: // fails where the call leaves mode out
+		return `(toolName == "http_get" && input.mode == "fast")`
+	case 12:
+		return g.pick("true", "false", `toolName.contains("_")`, `toolName.endsWith("read")`)
+	}
+	return `agentName == "a"`
+}
+
+func (g exprs) expr(depth int) string {
+	if depth == 0 {
+		return g.atom()
+	}
+	switch g.IntN(5) {
+	case 0:
+		return "(" + g.expr(depth-1) + " && " + g.expr(depth-1) + ")"
+	case 1:
+		return "(" + g.expr(depth-1) + " || " + g.expr(depth-1) + ")"
+	case 2:
+		return "!(" + g.expr(depth-1) + ")"
+	case 3:
+		return "(" + g.expr(depth-1) + " ? " + g.expr(depth-1) + " : " + g.expr(depth-1) + ")"
+	}
+	return g.atom()
+}
+
+// The pruned, typed rule and the whole one over any input give the same answer to every call, errors included.
+func TestPruningKeepsTheMeaning(t *testing.T) {
+	g := exprs{rand.New(rand.NewPCG(1, 2))}
+	calls := map[string][]map[string]any{
+		"bash":      {{"command": "a"}, {"command": "z", "timeout": int64(1)}, {"command": "b", "timeout": int64(9), "cwd": "x"}},
+		"file_read": {{"path": "a"}, {"path": "z", "offset": int64(2)}},
+		"file_edit": {{"path": "a", "old_string": "x"}, {"path": "q", "old_string": ""}},
+		"http_get":  {{"url": "u", "retries": int64(3)}, {"url": "v", "mode": "fast", "retries": int64(1)}, {"url": "v", "mode": "slow", "retries": int64(1)}},
+	}
+	c := openCompiler(t)
+	compared, never, failed := 0, 0, 0
+	for range 1500 {
+		r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: g.expr(3)}}
+		loose, iss := c.loose.Compile(r.When)
+		if iss.Err() != nil {
+			t.Fatalf("%s: %v", r.When, iss.Err())
+		}
+		whole, err := c.loose.Program(loose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price := &pricing{limit: c.limit, steps: map[string]uint64{}}
+		for _, tool := range c.known {
+			ch := c.check(r, loose, tool, price)
+			if ch.never {
+				never++
+			} else if ch.ast == nil {
+				t.Fatalf("%s for %s: %+v", r.When, tool.info.Name, ch.findings)
+			}
+			for _, input := range calls[tool.info.Name] {
+				vars := &variables{request: &Request{ToolName: tool.info.Name, AgentName: g.pick("a", "b"), Input: input}}
+				want := answer(boolean(whole.Eval(vars)))
+				got := "false"
+				if !ch.never {
+					j, err := c.program(r, ch, price)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = answer(j.matches(t.Context(), vars))
+				}
+				if got != want {
+					t.Fatalf("%s\nfor %s %v: whole %s, pruned %s", r.When, tool.info.Name, input, want, got)
+				}
+				compared++
+				if want == "error" {
+					failed++
+				}
+			}
+		}
+	}
+	if compared < 10_000 || never < 500 || failed < 200 {
+		t.Errorf("too few cases to mean something: %d compared, %d never match, %d fail", compared, never, failed)
+	}
+}
+
+func answer(b bool, err error) string {
+	if err != nil {
+		return "error"
+	}
+	return fmt.Sprint(b)
+}
+
+// openCompiler is a compiler that knows the tools of the tests.
+func openCompiler(t testing.TB) *compiler {
+	t.Helper()
+	c := &compiler{in: team(everyTool()), set: &Set{calls: map[callKey]*gate{}}, limit: defaultInputBytes, tools: map[string]*tool{}}
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	c.agents()
+	return c
+}
+
+func TestShapes(t *testing.T) {
+	schema := `{"type":"object","additionalProperties":false,"required":["path","edits","headers","tree","mixed","free","union","opts","pair","loop"],
+	 "$defs":{"Node":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}},
+	          "Loop":{"type":"array","items":{"$ref":"#/$defs/Loop"}}},
+	 "properties":{
+	  "path":{"type":"string"},"note":{"type":["string","null"]},
+	  "edits":{"type":"array","items":{"type":"object","required":["old"],"properties":{"old":{"type":"string"},"n":{"type":"integer"}}}},
+	  "opts":{"type":"object","required":["deep"],"properties":{"deep":{"type":"object","required":["flag"],"properties":{"flag":{"type":"boolean"}}}}},
+	  "headers":{"type":"object","additionalProperties":{"type":"string"}},
+	  "mixed":{"type":"object","required":["known"],"properties":{"known":{"type":"string"}},"additionalProperties":{"type":"integer"}},
+	  "open":{"type":"object","properties":{"known":{"type":"string"}},"allOf":[{"properties":{"more":{"type":"string"}}}]},
+	  "free":{"type":"object"},"union":{"oneOf":[{"type":"string"},{"type":"integer"}]},
+	  "pair":{"type":"array","prefixItems":[{"type":"string"}]},"loop":{"$ref":"#/$defs/Loop"},
+	  "tree":{"$ref":"#/$defs/Node"},"content-type":{"type":"string"},"in":{"type":"string"}}}`
+	input := map[string]any{"path": "/w/a", "note": nil, "edits": []any{map[string]any{"old": "x", "n": int64(1)}, map[string]any{"old": "y"}},
+		"opts": map[string]any{"deep": map[string]any{"flag": true}}, "headers": map[string]any{"a": "b"}, "mixed": map[string]any{"known": "k", "z": int64(4)},
+		"open": map[string]any{"known": "k", "more": "m"}, "free": map[string]any{"q": int64(1)}, "union": "s", "pair": []any{"x", int64(2)}, "loop": []any{[]any{}},
+		"tree": map[string]any{"name": "r", "kids": []any{map[string]any{"name": "c"}}}, "content-type": "json", "in": "i"}
+	for expr, want := range map[string]string{
+		`input.path.startsWith("/w")`: "true", `has(input.note) && input.note == null`: "true", `has(input.note) && input.note.startsWith("x")`: "error",
+		`input.edits.exists(e, e.old == "y")`: "true", `input.edits.exists(e, has(e.n) && e.n > 0)`: "true", `input.edits.all(e, e.n > 0)`: "error",
+		`input.edits.map(e, e.old) == ["x", "y"]`: "true", `input.edits[0].old == "x"`: "true",
+		`input.opts.deep.flag`: "true", `input.headers["a"] == "b" && input.headers.a == "b"`: "true", `"zz" in input.headers`: "false", `input.headers.zz == "b"`: "error",
+		`input.mixed.known == "k" && input.mixed.z == 4`: "true", `has(input.mixed.nope)`: "false", `has(input.open) && has(input.open.more)`: "true",
+		`input.free.q == 1`: "true", `input.union == "s" && input.union.startsWith("s")`: "true", `input.pair[1] == 2`: "true", `input.loop[0] == []`: "true",
+		`input.tree.kids[0].name == "c"`: "true", "input.`content-type` == \"json\"": "error", "has(input.`in`) && input.`in` == \"i\"": "true",
+		`dyn(input)["path"] == "/w/a"`: "true", `input == input`: "true", `input.?note.hasValue()`: "true",
+
+		`input.pth == "x"`: `input has no field "pth"`, `input.edits.exists(e, e.odl == "y")`: `e has no field "odl"`, `input.opts.shallow`: `input.opts has no field "shallow"`,
+		`input.opts.deep.flg`: `input.opts.deep has no field "flg"`, `input.tree.kids[0].nme == "c"`: `the value has no field "nme"`, `has(input.opts.nope)`: `input.opts has no field "nope"`,
+		`input.?timeot.orValue(7) == 7`: `input has no field "timeot"`, `input["path"] == "x"`: `_[_] does not take (edit input, string)`, `input.note == 3`: `== does not take (string or null, integer)`,
+	} {
+		in := team([]spec.ToolInfo{toolInfo("edit", schema)}, spec.Rule{When: expr})
+		s, ds := Compile(in)
+		if s == nil {
+			if len(ds) != 1 || ds[0].Message != `rule "r": `+want {
+				t.Errorf("%s: want %s, got\n%s", expr, want, show(ds))
+			}
+			continue
+		}
+		call := Request{ToolName: "edit", AgentName: "a", Input: input}
+		if strings.Contains(expr, "content-type") { // the one rule here that nothing guards
+			call.Input = map[string]any{}
+		}
+		d := s.Decide(t.Context(), call)
+		got := fmt.Sprint(!d.Allowed())
+		if d.GateOutcome == "error" {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s (%s)", expr, got, want, d.Reason)
+		}
+	}
+}
+
+func TestOptionalReads(t *testing.T) {
+	for expr, guarded := range map[string]bool{
+		`input.timeout > 5`: false, `has(input.timeout) && input.timeout > 5`: true, `input.timeout > 5 && has(input.timeout)`: true,
+		`!has(input.timeout) || input.timeout > 5`: true, `has(input.timeout) || input.timeout > 5`: false,
+		`has(input.timeout) ? input.timeout > 5 : false`: true, `has(input.timeout) ? false : input.timeout > 5`: false,
+		`!(has(input.timeout) && consequential) || input.timeout > 5`: true, `has(input.cwd) && input.timeout > 5`: false,
+		`has(input.cwd) && (has(input.timeout) && input.command == "x") && input.cwd == "y" && input.timeout > 1`: true,
+		`input.?timeout.orValue(1) > 5`: true, `{"a": input.timeout}["a"] > 1`: false,
+	} {
+		_, ds := Compile(team([]spec.ToolInfo{bash}, spec.Rule{When: expr}))
+		if ds.HasErrors(true) == guarded {
+			t.Errorf("%s: guarded %t, got %s", expr, guarded, show(ds))
+		}
+	}
+}
+
+// TestEstimateIsABound compares the static estimate with what a judgement really costs, at the largest input.
+func TestEstimateIsABound(t *testing.T) {
+	c := openCompiler(t)
+	largest := map[string]any{"command": strings.Repeat("x", 65536), "cwd": strings.Repeat("y", 4096), "timeout": int64(1)}
+	for _, expr := range append(tenRules, `input.command + input.command == "x"`, `input.command.contains("xy") || input.command.endsWith(input.cwd)`) {
+		r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: strings.ReplaceAll(expr, `input.cwd.`, `input.?cwd.orValue("").`)}}
+		loose, iss := c.loose.Compile(r.When)
+		if iss.Err() != nil {
+			t.Fatal(iss.Err())
+		}
+		price := &pricing{limit: c.limit, steps: map[string]uint64{}}
+		inspect(loose, price.steps)
+		ch := c.check(r, loose, c.namedTool(r, "bash"), price)
+		if ch.ast == nil {
+			t.Fatalf("%s: %+v", expr, ch)
+		}
+		p, err := ch.tool.env.Program(ch.ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(price.of(ch.tool)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, det, err := p.Eval(&variables{request: &Request{ToolName: "bash", Input: largest}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if real := *det.ActualCost(); !ch.metered && real > ch.cost {
+			t.Errorf("%s: estimated %d, cost %d", expr, ch.cost, real)
+		}
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, x := range append(tenRules, `input.comand == "é"`, "a\n b", `history.exists(c, c.x)`, `[1, 2].map(x, x * 2) == [input.timeout]`,
+		`"\u00e9".matches("(a|b)*")`, "results.`a-b`", `{"a": 1}.a == 1`, `optional.of(1).hasValue()`, `toolName == "bash" && input.?cwd.orValue("x") == 1`) {
+		f.Add(x)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		s, ds := Compile(team(everyTool(), spec.Rule{When: expr}))
+		if (s == nil) != ds.HasErrors(false) {
+			t.Fatalf("set nil: %t\n%s", s == nil, show(ds))
+		}
+		lines := strings.Split(expr, "\n")
+		for _, d := range ds {
+			if d.At.Line == 0 {
+				continue
+			}
+			if d.At.Line > len(lines) || d.At.Col < 1 {
+				t.Fatalf("%d:%d is outside %q", d.At.Line, d.At.Col, expr)
+			}
+			if n := utf8.RuneCountInString(lines[d.At.Line-1]); d.At.Col-1+max(d.Width, 1) > max(n, 1) {
+				t.Fatalf("%d:%d+%d is outside %q", d.At.Line, d.At.Col, d.Width, lines[d.At.Line-1])
+			}
+		}
+		if s != nil {
+			s.Decide(t.Context(), command("ls"))
+		}
+	})
+}
