@@ -1,0 +1,171 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// budgets checks ceilings against prices and floors, and works out the worst case, which is information only.
+func (c *compiler) budgets() {
+	b := c.team.Budgets
+	at := spec.Path("budgets")
+	if b.MaxCostBudget != nil {
+		c.priced(at.Key("maxCostBudget"))
+	}
+	if b.ReserveForRequired && (b.MaxTokenBudget == 0 || c.team.Governance == nil || len(c.team.Governance.RequiredRoles) == 0) {
+		c.diags.Warnf("reserve-without-roles", at.Key("reserveForRequired"), "reserveForRequired needs maxTokenBudget and required roles; it holds nothing back here")
+	}
+	c.plan.WorstCase = worstCase(c.plan)
+	if floor := c.plan.WorstCase.FloorTokens; b.MaxTokenBudget > 0 && floor > b.MaxTokenBudget {
+		c.diags.Warnf("budget-too-small", at.Key("maxTokenBudget"), "one turn of every task takes about %d tokens, more than the ceiling of %d", floor, b.MaxTokenBudget)
+	}
+}
+
+// priced refuses a model without a price under a cost ceiling: it would count as free.
+func (c *compiler) priced(at spec.Path) {
+	working := workingAgents(c.plan)
+	for i := range c.plan.Agents {
+		p := &c.plan.Agents[i]
+		if p.Provider == "" || !working[p.Name] {
+			continue
+		}
+		if _, ok := c.plan.Price(p); !ok {
+			d := c.diags.Errorf("model-without-price", spec.Path("agents").Index(i), "a cost ceiling is declared, and model %q of provider %q has no price", p.Model, p.Provider)
+			d.Hint = fmt.Sprintf("add inputPer1M and outputPer1M under providers.%s.models.%s; 0 is a price", p.Provider, p.Model)
+		}
+	}
+}
+
+// floorTokens is one turn of a task at the least: its text at three bytes a token, and 256 tokens of answer.
+func floorTokens(a *spec.PlanAgent, goal string) int64 {
+	n := len(a.SystemPrompt) + len(goal)
+	for _, t := range a.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	}
+	return int64(n+2)/3 + 256
+}
+
+func worstCase(p *spec.Plan) spec.WorstCase {
+	var w spec.WorstCase
+	var tokens int64
+	var cost spec.USD
+	known, priced := true, true
+	agents := p.ByName()
+	for _, t := range p.Tasks {
+		a := agents[t.Assignee]
+		if a == nil {
+			continue
+		}
+		w.FloorTokens += floorTokens(a, t.Description)
+		window := p.Providers[a.Provider].Models[a.Model].ContextWindow
+		if window == 0 {
+			known = false
+			w.Reason = fmt.Sprintf("the context window of model %q is not declared", a.Model)
+			continue
+		}
+		out := a.MaxOutputTokens
+		if out == 0 || out > window {
+			out = window
+		}
+		turns := int64(a.MaxTurns)
+		tokens += turns * window
+		price, ok := p.Price(a)
+		if priced = priced && ok; ok {
+			cost += price.Cost(spec.Usage{Input: turns * (window - out), Output: turns * out})
+		}
+	}
+	if known && len(p.Tasks) > 0 {
+		w.Tokens = &tokens
+		if priced {
+			w.Cost = &cost
+		} else {
+			w.Reason = "a model has no price"
+		}
+	}
+	return w
+}
+
+// Unaffordable says whether the worst case is above a ceiling, or cannot be known while there is one.
+func Unaffordable(p *spec.Plan) (string, bool) {
+	w, b := p.WorstCase, p.Budgets
+	switch {
+	case b.MaxTokenBudget == 0 && b.MaxCostBudget == nil:
+		return "", false
+	case b.MaxTokenBudget > 0 && w.Tokens == nil, b.MaxCostBudget != nil && w.Cost == nil:
+		return "the worst case is not known: " + w.Reason, true
+	case b.MaxTokenBudget > 0 && *w.Tokens > b.MaxTokenBudget:
+		return fmt.Sprintf("the worst case of %d tokens is above the ceiling of %d", *w.Tokens, b.MaxTokenBudget), true
+	case b.MaxCostBudget != nil && *w.Cost > *b.MaxCostBudget:
+		return fmt.Sprintf("the worst case of $%s is above the ceiling of $%s", *w.Cost, *b.MaxCostBudget), true
+	}
+	return "", false
+}
+
+// The controls of the enforcement map.
+var controls = []string{"grants", "gates", "containment", "budget", "evidence", "secrets"}
+
+// Controls gives the names that --require-enforced takes.
+func Controls() []string { return slices.Clone(controls) }
+
+// enforcement says for every agent how far each promise can be kept. It speaks of declarations only: what the machine
+// adds is on the receipt.
+func enforcement(p *spec.Plan) []spec.Control {
+	out := []spec.Control{}
+	for _, a := range p.Agents {
+		shell := slices.ContainsFunc(a.Tools, func(g spec.Grant) bool { return g.Name == "bash" })
+		add := func(control, level, mechanism string) {
+			out = append(out, spec.Control{Agent: a.Name, Control: control, Level: level, Mechanism: mechanism})
+		}
+		add("grants", spec.Enforced, "the door refuses a call that is not granted")
+		if p.Gates.Declared {
+			add("gates", spec.Enforced, "every granted call is judged before it runs")
+		} else {
+			add("gates", spec.NotEnforceable, "no gate is declared")
+		}
+		switch {
+		case shell:
+			add("containment", spec.NotEnforceable, "bash runs anywhere the user may")
+			add("evidence", spec.NotEnforceable, "bash can write what judges it")
+			add("secrets", spec.Observed, "bash gets a minimal environment; the program's own is closed to it as far as the machine allows")
+		case a.Containment == "none":
+			add("containment", spec.NotEnforceable, "containment: none")
+			add("evidence", spec.Enforced, "protected paths are refused to file tools")
+			add("secrets", spec.Observed, "file tools may read any file the user may")
+		default:
+			add("containment", spec.Enforced, "file tools cannot leave the agent's folder")
+			add("evidence", spec.Enforced, "protected paths are refused to file tools")
+			add("secrets", spec.Enforced, "no tool reaches the environment")
+		}
+		switch {
+		case p.Budgets.MaxTokenBudget == 0 && p.Budgets.MaxCostBudget == nil && a.MaxTokenBudget == 0:
+			add("budget", spec.NotEnforceable, "no token or cost ceiling is declared")
+		case a.Unmetered == "allow":
+			add("budget", spec.Observed, "usage that the provider does not report is estimated")
+		default:
+			add("budget", spec.Enforced, "reserved before each model call and settled after it")
+		}
+	}
+	return out
+}
+
+// NotEnforced gives the agents at work for which a control is not enforced.
+func NotEnforced(p *spec.Plan, control string) []spec.Control {
+	var out []spec.Control
+	working := workingAgents(p)
+	for _, c := range p.Enforcement {
+		if working[c.Agent] && c.Control == control && c.Level != spec.Enforced {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func workingAgents(p *spec.Plan) map[string]bool {
+	working := map[string]bool{}
+	for _, t := range p.Tasks {
+		working[t.Assignee] = true
+	}
+	return working
+}

@@ -1,0 +1,21 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+)
+
+var errGone = errors.New("gone")
+
+// countdown is a context that ends after it has been asked a number of times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return errGone
+	}
+	return nil
+}

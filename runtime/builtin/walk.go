@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxDepth bounds the folders open at a time: one file descriptor each.
+	maxDepth = 100
+	// maxEntries bounds one folder: its names are sorted in memory.
+	maxEntries = 200_000
+)
+
+// errStop ends a walk early, without error.
+var errStop = errors.New("stop")
+
+// walker visits what lies below a folder, in byte order of the paths. It follows no link and skips
+// what skipped names.
+type walker struct {
+	ctx context.Context
+	// gitignore honours .gitignore files and leaves out files that are being written.
+	gitignore bool
+	// visit gets everything but folders. name is below the top. The folder is open during the call only.
+	visit func(dir *os.Root, e fs.DirEntry, name string) error
+
+	// What was left out, for the caller to say.
+	unreadable, tooDeep, tooMany int
+
+	buf bytes.Buffer
+}
+
+// walk goes through an open folder. rules are those of the folders above it.
+func (w *walker) walk(dir *os.Root, name string, rules *ignoreFile, depth int) error {
+	entries, err := w.list(dir)
+	if err != nil {
+		w.unreadable++
+		return w.ctx.Err()
+	}
+	if w.gitignore {
+		rules = rules.with(dir, name, &w.buf)
+	}
+	for _, e := range entries {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		child := path.Join(name, e.Name())
+		if skipped(e.Name(), e.Type()) || w.gitignore && (strings.HasPrefix(e.Name(), tempPrefix) || rules.ignored(child, e.IsDir())) {
+			continue
+		}
+		if e.IsDir() {
+			err = w.enter(dir, e.Name(), child, rules, depth+1)
+		} else {
+			err = w.visit(dir, e, child)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) enter(dir *os.Root, base, name string, rules *ignoreFile, depth int) error {
+	if depth > maxDepth {
+		w.tooDeep++
+		return nil
+	}
+	sub, err := dir.OpenRoot(base)
+	if err != nil {
+		w.unreadable++
+		return nil
+	}
+	defer sub.Close()
+	return w.walk(sub, name, rules, depth)
+}
+
+// list gives the sorted entries of a folder, none if there are too many.
+func (w *walker) list(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []fs.DirEntry
+	for {
+		some, err := f.ReadDir(1024)
+		all = append(all, some...)
+		if len(all) > maxEntries {
+			w.tooMany++
+			return nil, nil
+		}
+		if err == io.EOF {
+			break
+		}
+		if err = errors.Join(err, w.ctx.Err()); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	return all, nil
+}
+
+// sortKey makes the order that of whole paths: b-a comes before b/z.
+func sortKey(e fs.DirEntry) string {
+	if e.IsDir() {
+		return e.Name() + "/"
+	}
+	return e.Name()
+}

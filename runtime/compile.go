@@ -1,0 +1,332 @@
+package runtime
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/schemas"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// CompileOptions is what the command line adds to a team file.
+type CompileOptions struct {
+	Catalog policies.Catalog
+	// Agent runs one agent alone. Empty: the team's own topology.
+	Agent string
+	// Goal replaces the team's goal, as it is. nil: the team's, expanded.
+	Goal *string
+	// Inputs are the values of the team's inputs.
+	Inputs map[string]string
+}
+
+// The defaults of an agent, of the reference where it has one.
+const (
+	defaultMaxTurns        = 10
+	defaultToolInputBytes  = 1 << 20
+	defaultToolConcurrency = 4
+	defaultConcurrency     = 5
+	scriptedModel          = "scripted"
+)
+
+// builtinProviders can be used without being declared. Their names cannot be taken.
+var builtinProviders = map[string]spec.Provider{
+	"openai": {Kind: "openai", APIKey: &spec.SecretRef{Env: "OPENAI_API_KEY"}},
+	"ollama": {Kind: "ollama"},
+}
+
+// Compile finds everything that can be known about a team before the first model call, all at once, and gives the plan
+// of its run. It is inert: it opens nothing, asks nobody and reads no secret. The plan is nil when there are errors.
+func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
+	c := &compiler{b: b, team: b.Team, o: o}
+	c.plan = &spec.Plan{Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindPlan}, PlanOnly: true,
+		GovernanceConclusion: spec.NotApplicable, Team: spec.PlanTeam{Name: b.Team.Name, Path: path.Base(b.TeamFile.Path), Digest: b.TeamFile.Digest},
+		Governance: b.Team.Governance, Budgets: b.Team.Budgets, Scheduling: b.Team.Scheduling, Release: b.Team.Release.Require}
+	if c.plan.Scheduling.MaxConcurrency == 0 {
+		c.plan.Scheduling.MaxConcurrency = defaultConcurrency
+	}
+	c.goal()
+	c.inputs()
+	c.providers()
+	for i := range c.team.Agents {
+		c.agent(i)
+	}
+	c.governance()
+	c.topology()
+	c.gates()
+	c.release()
+	c.budgets()
+	c.plan.Flags = c.flags()
+	c.plan.Enforcement = enforcement(c.plan)
+	c.diags.Sort()
+	if c.diags.HasErrors(false) {
+		return nil, c.diags
+	}
+	if err := seal(c.plan); err != nil {
+		c.diags.Errorf("plan-encoding", "", "the plan cannot be encoded: %v", err)
+		return nil, c.diags
+	}
+	return c.plan, c.diags
+}
+
+type compiler struct {
+	b     *spec.Bundle
+	team  *spec.Team
+	o     CompileOptions
+	plan  *spec.Plan
+	diags spec.Diagnostics
+}
+
+// seal puts the plan's digest in.
+func seal(p *spec.Plan) error {
+	raw, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	p.Digest, err = canon.DigestWithout("plan", raw, "digest")
+	return err
+}
+
+func (c *compiler) goal() {
+	var problems []string
+	switch {
+	case c.o.Goal != nil:
+		c.plan.Goal = *c.o.Goal
+	default:
+		c.plan.Goal, problems = expand(c.team.Goal, c.value)
+	}
+	for _, p := range problems {
+		c.diags.Errorf("unknown-input", "goal", "%s", p).Hint = spec.DidYouMean("", sortedKeys(c.team.Inputs))
+	}
+	for name := range c.o.Inputs {
+		if _, ok := c.team.Inputs[name]; !ok {
+			c.diags.Errorf("unknown-input", "inputs", "no input is called %q", name).Hint = spec.DidYouMean(name, sortedKeys(c.team.Inputs))
+		}
+	}
+	if strings.TrimSpace(c.plan.Goal) == "" && len(problems) == 0 {
+		c.diags.Errorf("goal-missing", "", "the team has no goal").Hint = "add goal: to the file, or give --goal TEXT"
+	}
+	c.plan.GoalDigest = canon.Digest("goal", []byte(c.plan.Goal))
+}
+
+func (c *compiler) value(name string) (string, string) {
+	in, ok := c.team.Inputs[name]
+	if !ok {
+		return "", fmt.Sprintf("goal uses ${inputs.%s}, which is not declared in inputs", name)
+	}
+	if v, given := c.o.Inputs[name]; given {
+		return v, ""
+	}
+	if in.Default == nil {
+		return "", fmt.Sprintf("input %q has no default and was not given; use --input %s=VALUE", name, name)
+	}
+	return *in.Default, ""
+}
+
+// expand replaces ${inputs.NAME}, once: what it puts in is not looked at again. $${ is a literal ${, and every other
+// dollar sign stays.
+func expand(text string, value func(string) (string, string)) (string, []string) {
+	var b strings.Builder
+	var problems []string
+	for text != "" {
+		i := strings.Index(text, "${")
+		if i < 0 {
+			break
+		}
+		if i > 0 && text[i-1] == '$' {
+			b.WriteString(text[:i-1] + "${")
+			text = text[i+2:]
+			continue
+		}
+		b.WriteString(text[:i])
+		end := strings.IndexByte(text[i:], '}')
+		name, ok := "", false
+		if end > 0 {
+			name, ok = strings.CutPrefix(text[i+2:i+end], "inputs.")
+		}
+		if !ok {
+			problems = append(problems, fmt.Sprintf("%q is not ${inputs.NAME}; write $${ for a literal ${", clip(text[i:], 20)))
+			b.WriteString("${")
+			text = text[i+2:]
+			continue
+		}
+		v, problem := value(name)
+		if problem != "" {
+			problems = append(problems, problem)
+		}
+		b.WriteString(v)
+		text = text[i+end+1:]
+	}
+	return b.String() + text, problems
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// inputs lists every file the plan comes from.
+func (c *compiler) inputs() {
+	in := []spec.PlanInput{{Path: c.plan.Team.Path, Digest: c.b.TeamFile.Digest, Kind: spec.KindTeam}}
+	for p, f := range c.b.Prompts {
+		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: "prompt"})
+	}
+	for p, f := range c.b.Policies {
+		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: spec.KindPolicy})
+	}
+	for p, f := range c.b.Cassettes {
+		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: spec.KindCassette})
+	}
+	slices.SortFunc(in, func(a, b spec.PlanInput) int { return strings.Compare(a.Path+"\x00"+a.Kind, b.Path+"\x00"+b.Kind) })
+	c.plan.Inputs = in
+}
+
+func (c *compiler) providers() {
+	c.plan.Providers = map[string]spec.PlanProvider{}
+	for _, name := range sortedKeys(c.team.Providers) {
+		p, at := c.team.Providers[name], spec.Path("providers").Key(name)
+		if _, taken := builtinProviders[name]; taken {
+			c.diags.Errorf("provider-name-taken", at, "%q is the name of a built-in provider", name).Hint = "choose another name, such as my-" + name
+			continue
+		}
+		out := spec.PlanProvider{Provider: p}
+		switch {
+		case p.Kind == "scripted" && p.Cassette == "":
+			c.diags.Errorf("provider-cassette", at, "a scripted provider needs a cassette").Hint = "add cassette: FILE"
+		case p.Kind != "scripted" && p.Cassette != "":
+			c.diags.Errorf("provider-cassette", at.Key("cassette"), "only a scripted provider plays a cassette")
+		case p.Kind == "scripted":
+			out.CassetteDigest = c.b.Cassettes[p.Cassette].Digest
+		}
+		c.plan.Providers[name] = out
+	}
+}
+
+// provider gives an agent's provider and puts a built-in one into the plan when it is used.
+func (c *compiler) provider(name string) (spec.PlanProvider, bool) {
+	if p, ok := c.plan.Providers[name]; ok {
+		return p, true
+	}
+	b, ok := builtinProviders[name]
+	if ok {
+		c.plan.Providers[name] = spec.PlanProvider{Provider: b}
+	}
+	return c.plan.Providers[name], ok
+}
+
+func (c *compiler) agent(i int) {
+	a, d, at := &c.team.Agents[i], &c.team.Defaults, spec.Path("agents").Index(i)
+	p := spec.PlanAgent{
+		Name: a.Name, Description: a.Description, Provider: first(a.Provider, d.Provider), Model: first(a.Model, d.Model),
+		SystemPrompt: a.SystemPrompt, Cwd: cleanCwd(first(a.Cwd, d.Cwd)), Containment: a.Containment,
+		OutputSchema: spec.CompactSchema(a.OutputSchema), MaxTurns: first(a.MaxTurns, d.MaxTurns, defaultMaxTurns),
+		MaxTokenBudget: a.MaxTokenBudget, MaxOutputTokens: first(a.MaxOutputTokens, d.MaxOutputTokens),
+		Temperature: first(a.Temperature, d.Temperature), Timeout: first(a.Timeout, d.Timeout), CallTimeout: first(a.CallTimeout, d.CallTimeout),
+		MaxToolOutputChars: first(a.MaxToolOutputChars, d.MaxToolOutputChars),
+		MaxToolInputBytes:  first(a.MaxToolInputBytes, d.MaxToolInputBytes, defaultToolInputBytes),
+		MaxToolConcurrency: first(a.MaxToolConcurrency, d.MaxToolConcurrency, defaultToolConcurrency), Unmetered: a.Unmetered,
+	}
+	if compress := first(a.CompressToolResults, d.CompressToolResults); compress != nil {
+		p.CompressToolResults = *compress
+	}
+	if a.SystemPromptFile != "" {
+		p.SystemPrompt = c.b.Prompts[a.SystemPromptFile].Text
+	}
+	c.agentModel(&p, at)
+	g, diags := policies.Grant(c.o.Catalog, a, d.ToolPreset, at)
+	c.diags = append(c.diags, diags...)
+	p.Tools, p.Removed = g.Tools, g.Removed
+	if p.Tools == nil {
+		p.Tools = []spec.Grant{}
+	}
+	if len(p.OutputSchema) > 0 {
+		if _, err := schemas.Compile(p.OutputSchema); err != nil {
+			c.diags.Errorf("output-schema", at.Key("outputSchema"), "outputSchema is not usable: %v", err)
+		}
+	}
+	if p.Cwd == "" && len(p.Tools) > 0 && !slices.ContainsFunc(p.Tools, func(g spec.Grant) bool { return g.Consequential }) {
+		c.diags.Warnf("workspace-default", at, "agent %q only reads, and its folder is .agent-workspace, which starts empty", a.Name).Hint = "add cwd: . to read the team file's own folder"
+	}
+	c.plan.Agents = append(c.plan.Agents, p)
+}
+
+func (c *compiler) agentModel(p *spec.PlanAgent, at spec.Path) {
+	known := append(sortedKeys(c.team.Providers), sortedKeys(builtinProviders)...)
+	if p.Provider == "" {
+		c.diags.Errorf("provider-missing", at, "agent %q has no provider", p.Name).Hint = "add provider: to the agent or to defaults; " + spec.DidYouMean("", known)
+		return
+	}
+	prov, ok := c.provider(p.Provider)
+	if !ok {
+		where := at.Key("provider")
+		if c.agentOf(at).Provider == "" {
+			where = "defaults.provider"
+		}
+		c.diags.Errorf("unknown-provider", where, "unknown provider %q", p.Provider).Hint = spec.DidYouMean(p.Provider, known)
+		return
+	}
+	if p.Model == "" && prov.Kind == "scripted" {
+		p.Model = scriptedModel
+	}
+	if p.Model == "" {
+		c.diags.Errorf("model-missing", at, "agent %q has no model", p.Name).Hint = "add model: to the agent or to defaults"
+	}
+}
+
+func (c *compiler) agentOf(at spec.Path) *spec.Agent { return &c.team.Agents[at.Split()[1].(int)] }
+
+// first gives the first value that is set.
+func first[T comparable](values ...T) T {
+	var zero T
+	for _, v := range values {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
+func cleanCwd(cwd string) string {
+	if cwd == "" {
+		return ""
+	}
+	return path.Clean(strings.ReplaceAll(cwd, "\\", "/"))
+}
+
+// flags are those that follow from grants and declarations alone.
+func (c *compiler) flags() []string {
+	if c.plan.Governance != nil {
+		return nil
+	}
+	for _, a := range c.plan.Agents {
+		if c.o.Agent != "" && a.Name != c.o.Agent {
+			continue
+		}
+		for _, g := range a.Tools {
+			if g.Consequential {
+				return []string{spec.FlagConsequential}
+			}
+		}
+	}
+	return nil
+}
+
+// CheckPolicy gives the problems of a rule file by itself: its rules are held against the tools they name, or against
+// all tools.
+func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
+	g := spec.PlanGates{Declared: true, Default: spec.ActionAllow}
+	for i, r := range p.Rules {
+		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file", Path: spec.Path("rules").Index(i)})
+	}
+	every := policies.AgentTools{Name: "any", Tools: known}
+	_, diags := policies.Compile(policies.RuleSet{Declared: true, Default: g.Default, Rules: g.Rules, Known: known, Agents: []policies.AgentTools{every}})
+	return diags
+}

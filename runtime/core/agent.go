@@ -1,0 +1,309 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// worker is one agent at work on one task.
+type worker struct {
+	*run
+	t      *task
+	agent  *spec.PlanAgent
+	ledger *policies.Ledger
+	price  spec.Price
+
+	messages  []spec.Message
+	bytes     int64  // of the request so far, for the estimate
+	digest    string // of the request so far, each message chained onto those before it
+	tools     []spec.ToolInfo
+	corrected bool // the one corrective retry for a bad final answer was used
+	timedOut  bool
+	fresh     int             // messages before this index have been compressed or looked at
+	seen      map[string]bool // files read
+}
+
+// work runs one task to its end.
+func (r *run) work(f Flow, t *task) {
+	w := r.worker(t)
+	t.Status = spec.TaskInProgress
+	r.note(f, t)
+	t.StartedAt = r.now
+	if t.Task.Role != "" {
+		r.ledger.Release(t.Task.Role)
+		if len(w.agent.Tools) > 0 {
+			r.tree(f, t, t.Task.ID)
+		}
+	}
+	inner, stop := w.timeout(f)
+	w.loop(inner)
+	stop()
+	t.EndedAt = r.now
+	t.Status = spec.TaskFailed
+	if t.StopReason == spec.StopCompleted {
+		t.Status = spec.TaskCompleted
+	}
+	r.note(f, t)
+}
+
+func (r *run) worker(t *task) *worker {
+	a := r.agents[t.Task.Assignee]
+	w := &worker{run: r, t: t, agent: a, ledger: r.ledger}
+	if a.MaxTokenBudget > 0 {
+		w.ledger = r.ledger.Child(a.MaxTokenBudget)
+	}
+	w.price, t.Priced = r.plan.Price(a)
+	for _, g := range a.Tools {
+		w.tools = append(w.tools, g.ToolInfo)
+		w.bytes += int64(len(g.Name) + len(g.Description) + len(g.InputSchema))
+	}
+	w.bytes += int64(len(a.SystemPrompt))
+	w.digest = canon.Digest("request", []byte(a.Name+"\x00"+a.Provider+"\x00"+a.Model+"\x00"+a.SystemPrompt))
+	w.say(spec.Message{Role: spec.RoleUser, Text: r.prompt(t)})
+	return w
+}
+
+// timeout ends the agent's work on this task, and nothing else, when its own time is up.
+func (w *worker) timeout(f Flow) (Flow, func()) {
+	if w.agent.Timeout <= 0 {
+		return f, func() {}
+	}
+	inner, cancel := f.WithCancel()
+	timer, stop := f.WithCancel()
+	timer.Go(w.t.Task.ID+"/timeout", func(f Flow) {
+		res := f.Do(&Effect{Kind: Timer, ID: w.t.Task.ID + "/timeout", TaskID: w.t.Task.ID, Delay: w.agent.Timeout})
+		if !res.Cancelled {
+			w.clock(res)
+			w.timedOut = true
+			cancel()
+		}
+	})
+	return inner, stop
+}
+
+// loop takes turns until there is a reason to stop, which it leaves in the task.
+func (w *worker) loop(f Flow) {
+	for turn := 1; ; turn++ {
+		if turn > w.agent.MaxTurns {
+			w.end(spec.StopMaxTurns, fmt.Sprintf("no final answer after %d turns", w.agent.MaxTurns))
+			return
+		}
+		w.compress()
+		hold, ok := w.reserve(f)
+		if !ok {
+			return
+		}
+		resp := w.ask(f, turn, hold)
+		if resp == nil || w.answered(f, turn, hold, resp) {
+			return
+		}
+	}
+}
+
+// reserve waits for tokens held by calls in flight, which always settle. False: the task has ended.
+func (w *worker) reserve(f Flow) (policies.Hold, bool) {
+	ask := policies.Ask{Output: w.agent.MaxOutputTokens, Input: w.bytes/3 + 1, Price: w.price}
+	hold, answer := w.ledger.Reserve(ask)
+	for answer == policies.Wait && !w.over() {
+		f.Await(func() bool { return !w.ledger.Busy(ask) || w.over() })
+		hold, answer = w.ledger.Reserve(ask)
+	}
+	switch {
+	case w.over() && answer != policies.Granted:
+		w.endCancelled()
+	case answer == policies.NoTokens:
+		w.end(spec.StopBudget, "no output token remains in the token budget")
+	case answer == policies.NoMoney:
+		w.end(spec.StopBudget, "no output token remains in the cost budget")
+	default:
+		return hold, true
+	}
+	return hold, false
+}
+
+// over says that nothing this task asks for will be done any more.
+func (w *worker) over() bool { return w.timedOut || w.stop == "duration" || w.stop == "cancelled" }
+
+// ask makes one model call and settles it. nil: the task has ended.
+func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
+	w.t.Turns = turn
+	id := fmt.Sprintf("%s/%d/model", w.t.Task.ID, turn)
+	res := f.Do(&Effect{Kind: ModelCall, ID: id, TaskID: w.t.Task.ID, AgentName: w.agent.Name, Timeout: w.agent.CallTimeout,
+		Digest: canon.Digest("request", fmt.Appendf(nil, "%s %d", w.digest, hold.Output)),
+		Request: &spec.ModelRequest{AgentName: w.agent.Name, TaskTitle: w.t.Task.Title, Turn: turn, Model: w.agent.Model,
+			System: w.agent.SystemPrompt, Messages: slices.Clip(w.messages), Tools: w.tools,
+			MaxOutputTokens: hold.Output, Temperature: w.agent.Temperature}})
+	w.clock(res)
+	w.settle(hold, res)
+	switch {
+	case res.Cancelled:
+		w.endCancelled()
+	case res.Err != nil:
+		w.t.Err = res.Err
+		reason := spec.StopError
+		if res.Err.Kind == "timeout" {
+			reason = spec.StopTimeout
+		}
+		w.end(reason, res.Err.Message)
+	default:
+		return res.Model.Response
+	}
+	return nil
+}
+
+// settle counts what a call used, failed attempts included. What a server does not report is estimated, and said so.
+func (w *worker) settle(hold policies.Hold, res Result) {
+	var used spec.Usage
+	if m := res.Model; m != nil {
+		w.t.ModelCalls += m.Attempts
+		used = m.Wasted
+		if r := m.Response; r != nil {
+			used = used.Add(w.usage(r))
+			if r.Model != "" && !slices.Contains(w.t.Models, r.Model) {
+				w.t.Models = append(w.t.Models, r.Model)
+			}
+		}
+	}
+	cost := w.price.Cost(used)
+	w.t.Tokens = w.t.Tokens.Add(used)
+	w.t.Cost += cost
+	w.ledger.Settle(hold, used, cost)
+}
+
+func (w *worker) usage(r *spec.ModelResponse) spec.Usage {
+	if r.Usage != nil {
+		return *r.Usage
+	}
+	w.t.Unmetered, w.t.Estimated = true, true
+	out := len(r.Message.Text) + len(r.Message.Reasoning)
+	for _, c := range r.Message.ToolCalls {
+		out += len(c.Name) + len(c.Arguments)
+	}
+	return spec.Usage{Input: w.bytes/3 + 1, Output: int64(out)/3 + 1}
+}
+
+// answered deals with one answer. True: the task has ended.
+func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.ModelResponse) bool {
+	m := resp.Message
+	m.Role = spec.RoleAssistant
+	switch resp.Finish {
+	case spec.FinishRefused:
+		return w.end(spec.StopRefused, "the model refused or its answer was filtered")
+	case spec.FinishLength:
+		w.refuseAll(m.ToolCalls, "cut", "the answer was cut at the output limit")
+		if hold.Cut {
+			return w.end(spec.StopBudget, "the answer was cut at what remained of the budget")
+		}
+		return w.end(spec.StopLength, "the answer was cut at the output limit")
+	}
+	if w.unmetered() {
+		return w.end(spec.StopBudget, "the provider reports no usage and a ceiling is in force")
+	}
+	w.say(m)
+	if len(m.ToolCalls) == 0 {
+		return w.final(m.Text)
+	}
+	if w.spent() {
+		w.refuseAll(m.ToolCalls, "budget", "not run: budget exhausted")
+		return w.end(spec.StopBudget, "the budget was used up on a turn that asked for tools")
+	}
+	w.calls(f, turn, m.ToolCalls)
+	if w.over() {
+		return w.endCancelled()
+	}
+	return false
+}
+
+// unmetered says that a ceiling cannot be kept because the provider reports nothing, and nobody allowed that.
+func (w *worker) unmetered() bool {
+	ceiling := w.in.Budgets.MaxTokenBudget > 0 || w.in.Budgets.MaxCostBudget != nil || w.agent.MaxTokenBudget > 0
+	return w.t.Unmetered && ceiling && w.agent.Unmetered != "allow"
+}
+
+// spent says that the ceiling was crossed or reached, so no further turn could follow the tools.
+func (w *worker) spent() bool {
+	return w.ledger.Exhausted() != "" || w.run.ledger.Exhausted() != ""
+}
+
+// final checks the last answer. A bad one gets one corrective retry.
+func (w *worker) final(text string) bool {
+	check := w.in.Answers[w.agent.Name]
+	w.t.Text = text
+	if check == nil {
+		if text == "" {
+			return w.end(spec.StopEmpty, "the final answer is empty")
+		}
+		return w.end(spec.StopCompleted, "")
+	}
+	value, problem := check(text)
+	switch {
+	case problem == "":
+		w.t.Structured = value
+		return w.end(spec.StopCompleted, "")
+	case w.corrected:
+		w.t.Err = &spec.ErrorInfo{Kind: "validation", Code: "STRUCTURED_OUTPUT_VALIDATION_FAILED", Message: problem}
+		return w.end(spec.StopError, "the final answer does not fit outputSchema: "+problem)
+	}
+	w.corrected = true
+	w.say(spec.Message{Role: spec.RoleUser, Text: "Your answer does not fit the required output schema: " + problem +
+		"\nAnswer again with only the JSON value, without any other text."})
+	return false
+}
+
+// end leaves the reason in the task. It gives true, so that a caller can return it.
+func (w *worker) end(reason spec.StopReason, cause string) bool {
+	w.t.StopReason, w.t.Cause = reason, cause
+	return true
+}
+
+func (w *worker) endCancelled() bool {
+	switch {
+	case w.timedOut:
+		w.t.Err = &spec.ErrorInfo{Kind: "timeout", Code: "AGENT_TIMEOUT", Message: "the agent's timeout has passed"}
+		return w.end(spec.StopTimeout, "the agent's timeout has passed")
+	case w.stop == "duration":
+		return w.end(spec.StopBudget, "the run's time is up")
+	}
+	w.halt("cancelled")
+	return w.end(spec.StopCancelled, "the run was cancelled")
+}
+
+// say adds a message to the conversation and chains it onto the request's digest: nothing that has grown is hashed or
+// counted again.
+func (w *worker) say(m spec.Message) {
+	w.messages = append(w.messages, m)
+	b, err := json.Marshal(m)
+	if err != nil { // plain strings and booleans cannot fail to encode
+		b = []byte(err.Error())
+	}
+	w.bytes += int64(len(b))
+	w.digest = canon.Chain(w.digest, b)
+}
+
+// compress replaces tool results the model has already seen by a note. It looks at each message once: the newest
+// results stay until newer ones have come.
+func (w *worker) compress() {
+	limit := int(w.agent.CompressToolResults)
+	if limit <= 0 {
+		return
+	}
+	end := len(w.messages)
+	for end > 0 && w.messages[end-1].Role == spec.RoleTool {
+		end--
+	}
+	for i := w.fresh; i < end; i++ {
+		m := &w.messages[i]
+		if n := runes(m.Text); m.Role == spec.RoleTool && !m.IsError && n >= limit {
+			w.bytes -= int64(len(m.Text))
+			m.Text = fmt.Sprintf("[Tool output compressed: %d characters, already processed]", n)
+			w.bytes += int64(len(m.Text))
+			w.digest = canon.Chain(w.digest, []byte("compressed"))
+		}
+	}
+	w.fresh = max(w.fresh, end)
+}

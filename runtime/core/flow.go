@@ -1,0 +1,96 @@
+package core
+
+import (
+	"encoding/json"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Flow is the one seam between what decides and what acts. The local engine runs threads as coroutines over a journal;
+// another engine can run them as a durable workflow. A Flow belongs to the thread it was given to.
+type Flow interface {
+	// Go starts a thread; it runs when this one waits.
+	Go(name string, f func(Flow))
+	// Do asks for an effect and waits for its result.
+	Do(*Effect) Result
+	// Await waits until cond holds. cond reads state of the core only.
+	Await(cond func() bool)
+	// WithCancel gives a flow whose effects end, as cancelled, when the func is called.
+	WithCancel() (Flow, func())
+}
+
+// Kind says what an effect is.
+type Kind string
+
+// The kinds of effects. Judge, Tree and Note change nothing outside the run.
+const (
+	ModelCall Kind = "model"
+	Judge     Kind = "judge"
+	ToolCall  Kind = "tool"
+	Timer     Kind = "timer"
+	Tree      Kind = "tree"
+	Note      Kind = "note"
+)
+
+// Effect is something asked of the world. ID is made from task, turn and call, so a replay asks with the same one.
+type Effect struct {
+	Kind      Kind
+	ID        string
+	TaskID    string
+	AgentName string
+	// Digest identifies what is asked, without holding it: a transcript in every effect would make the log quadratic.
+	Digest string
+
+	Request *spec.ModelRequest // ModelCall
+	Timeout spec.Duration      // ModelCall: of the call, with its retries; 0: none
+	Call    *Call              // Judge and ToolCall
+	Delay   spec.Duration      // Timer
+	Status  *TaskStatus        // Note
+}
+
+// Call is a tool call on its way through the door.
+type Call struct {
+	ID   string // as the model named it
+	Name string
+	Role string // the required role the task fills, or empty
+	// Arguments is the model's text, for Judge alone.
+	Arguments string
+	// Canonical and InputDigest are what was judged, for ToolCall alone.
+	Canonical   []byte
+	InputDigest string
+}
+
+// TaskStatus tells watchers and the log about a task.
+type TaskStatus struct {
+	Status     string          `json:"status"`
+	StopReason spec.StopReason `json:"stopReason,omitempty"`
+	Cause      string          `json:"cause,omitempty"`
+}
+
+// Result is what came of an effect. At is the core's only clock.
+type Result struct {
+	At        int64            `json:"-"` // milliseconds since 1970; in the log it is the event's own
+	Cancelled bool             `json:"cancelled,omitempty"`
+	Err       *spec.ErrorInfo  `json:"error,omitempty"`
+	Model     *ModelResult     `json:"model,omitempty"`
+	Judged    *Judged          `json:"judged,omitempty"`
+	Tool      *spec.ToolResult `json:"tool,omitempty"`
+	Tree      string           `json:"tree,omitempty"`
+}
+
+// ModelResult is an answer, or what failed attempts used when there is none.
+type ModelResult struct {
+	Response *spec.ModelResponse `json:"response,omitempty"`
+	Attempts int                 `json:"attempts"`
+	// Wasted is what failed attempts reported; it was paid for.
+	Wasted spec.Usage `json:"wasted,omitzero"`
+}
+
+// Judged is what the door said of a call.
+type Judged struct {
+	spec.Decision
+	Canonical     json.RawMessage `json:"input,omitempty"` // nil: the input was not accepted
+	InputDigest   string          `json:"inputDigest,omitempty"`
+	Text          string          `json:"text,omitempty"` // what the model is told when the call does not run
+	ElapsedMicros int64           `json:"elapsedMicros"`
+}

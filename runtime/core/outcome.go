@@ -1,0 +1,50 @@
+package core
+
+import "github.com/open-multi-agent/oma/spec"
+
+// Outcome is what a run came to: plain facts, from which the receipt is made.
+type Outcome struct {
+	Tasks     []TaskOutcome // in the plan's order
+	Decisions []spec.DecisionRecord
+	Trees     []spec.Tree
+	// Stop says what ended the run early: tokens, cost, duration or cancelled. Empty: nothing did.
+	Stop       string
+	StartedAt  int64 // milliseconds since 1970
+	EndedAt    int64
+	UsedTokens int64
+	UsedCost   spec.USD
+	Exceeded   string // tokens or cost: more was used than the ceiling allows
+}
+
+// TaskOutcome is what became of one task.
+type TaskOutcome struct {
+	Task       spec.PlanTask
+	Status     string
+	StopReason spec.StopReason
+	Cause      string
+	Err        *spec.ErrorInfo
+	StartedAt  int64 // 0: it never started
+	EndedAt    int64
+	Turns      int
+	ModelCalls int
+	Tokens     spec.Usage
+	Estimated  bool
+	Cost       spec.USD
+	Priced     bool // Cost is known
+	Unmetered  bool // the provider reported no usage in some call
+	Models     []string
+	ToolCalls  spec.CallSums
+	Calls      []CallFact
+	FilesRead  []string
+	Text       string
+	// Structured is the validated answer under the agent's outputSchema, decoded. nil: there is none.
+	Structured any
+}
+
+// CallFact is one tool call as release requirements see it.
+type CallFact struct {
+	ToolName string
+	Input    []byte // canonical; nil: not accepted
+	Action   string // allow, deny or refused
+	IsError  bool
+}

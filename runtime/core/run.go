@@ -1,0 +1,252 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Input is everything a run starts from.
+type Input struct {
+	Plan    *spec.Plan
+	Budgets spec.Budgets // the ceilings in force: the plan's, narrowed
+	// Answers checks final answers, by agent. An agent without an output schema has none.
+	Answers map[string]AnswerCheck
+}
+
+// AnswerCheck validates a final answer. problem is empty when it fits; then value is the decoded answer.
+type AnswerCheck func(text string) (value any, problem string)
+
+// run is the state of one run. It needs no lock: one thread of the core runs at a time.
+type run struct {
+	in     Input
+	plan   *spec.Plan
+	ledger *policies.Ledger
+	agents map[string]*spec.PlanAgent
+	tasks  []*task
+	index  map[string]int // of tasks, by id
+
+	now      int64 // of the last result: the core's clock
+	stop     string
+	cancel   func() // ends every effect of every task
+	finished []int  // from task threads to the scheduler
+	out      *Outcome
+}
+
+// task is one node while the run lasts.
+type task struct {
+	TaskOutcome
+	index   int
+	waits   int   // dependencies that have not completed
+	feeds   []int // tasks that depend on this one
+	settled bool
+}
+
+// Run drives the plan to its end and gives the facts. Threads exist for running tasks only, so a wake costs what is
+// running and not what was planned.
+func Run(root Flow, in Input) *Outcome {
+	r := newRun(in)
+	flow, cancel := root.WithCancel()
+	r.cancel = cancel
+	r.clock(root.Do(&Effect{Kind: Timer, ID: "start"}))
+	r.out.StartedAt = r.now
+	stopDeadline := r.deadline(root)
+	r.schedule(root, flow)
+	stopDeadline()
+	r.finalTrees(root)
+	r.clock(root.Do(&Effect{Kind: Timer, ID: "end"}))
+	return r.outcome()
+}
+
+func newRun(in Input) *run {
+	r := &run{in: in, plan: in.Plan, agents: map[string]*spec.PlanAgent{}, out: &Outcome{}}
+	r.ledger = policies.NewLedger(in.Budgets.MaxTokenBudget, in.Budgets.MaxCostBudget)
+	for i := range in.Plan.Agents {
+		r.agents[in.Plan.Agents[i].Name] = &in.Plan.Agents[i]
+	}
+	r.index = map[string]int{}
+	for i, t := range in.Plan.Tasks {
+		r.index[t.ID] = i
+		r.tasks = append(r.tasks, &task{index: i, TaskOutcome: TaskOutcome{Task: t, Status: spec.TaskPending}})
+	}
+	for i, t := range in.Plan.Tasks {
+		r.tasks[i].waits = len(t.DependsOn)
+		for _, d := range t.DependsOn {
+			d := r.byID(d)
+			d.feeds = append(d.feeds, i)
+		}
+	}
+	r.setAside()
+	return r
+}
+
+// setAside holds tokens back for required roles that have not started: their own ceiling, else an equal share.
+func (r *run) setAside() {
+	if !r.in.Budgets.ReserveForRequired || r.in.Budgets.MaxTokenBudget == 0 || r.plan.Governance == nil {
+		return
+	}
+	for _, role := range r.plan.Governance.RequiredRoles {
+		r.ledger.SetAside(role, r.share(role))
+	}
+}
+
+func (r *run) share(role string) int64 {
+	if a := r.agents[role]; a != nil && a.MaxTokenBudget > 0 {
+		return a.MaxTokenBudget
+	}
+	return r.in.Budgets.MaxTokenBudget / int64(len(r.plan.Governance.RequiredRoles))
+}
+
+func (r *run) clock(res Result) { r.now = max(r.now, res.At) }
+
+// deadline ends the run when maxDuration has passed. The func ends the timer.
+func (r *run) deadline(root Flow) func() {
+	if r.in.Budgets.MaxDuration <= 0 {
+		return func() {}
+	}
+	flow, stop := root.WithCancel()
+	flow.Go("deadline", func(f Flow) {
+		res := f.Do(&Effect{Kind: Timer, ID: "deadline", Delay: r.in.Budgets.MaxDuration})
+		if !res.Cancelled {
+			r.clock(res)
+			r.halt("duration")
+			r.cancel()
+		}
+	})
+	return stop
+}
+
+// halt stops admitting tasks. The first reason stands.
+func (r *run) halt(why string) {
+	if r.stop == "" {
+		r.stop = why
+	}
+}
+
+// schedule starts each task when its own dependencies have completed, never more at once than the plan allows.
+func (r *run) schedule(root, flow Flow) {
+	var ready []int
+	for i, t := range r.tasks {
+		if t.waits == 0 {
+			ready = append(ready, i)
+		}
+	}
+	limit, running := r.plan.Scheduling.MaxConcurrency, 0
+	for {
+		for len(ready) > 0 && running < limit && r.admit() {
+			t := r.tasks[ready[0]]
+			ready = ready[1:]
+			running++
+			flow.Go(t.Task.ID, func(f Flow) {
+				r.work(f, t)
+				r.finished = append(r.finished, t.index)
+			})
+		}
+		if running == 0 {
+			break
+		}
+		root.Await(func() bool { return len(r.finished) > 0 })
+		done := r.finished
+		r.finished = nil
+		for _, i := range done {
+			running--
+			ready = r.settle(root, i, ready)
+		}
+	}
+	for _, t := range r.tasks {
+		if !t.settled {
+			r.skip(root, t, r.stopCause())
+		}
+	}
+}
+
+// admit says whether another task may start. A ceiling that is used up stops the run before the task, not in it.
+func (r *run) admit() bool {
+	if r.stop == "" {
+		r.halt(r.ledger.Exhausted())
+	}
+	return r.stop == ""
+}
+
+// settle frees the tasks that waited for this one, or skips them, transitively and without recursion.
+func (r *run) settle(root Flow, i int, ready []int) []int {
+	r.tasks[i].settled = true
+	queue := []int{i}
+	for len(queue) > 0 {
+		t := r.tasks[queue[0]]
+		queue = queue[1:]
+		for _, n := range t.feeds {
+			next := r.tasks[n]
+			switch {
+			case next.settled:
+			case t.Status != spec.TaskCompleted:
+				r.skip(root, next, fmt.Sprintf("dependency %q %s", t.Task.Title, t.Status))
+				queue = append(queue, n)
+			default:
+				if next.waits--; next.waits == 0 {
+					ready = append(ready, n)
+				}
+			}
+		}
+	}
+	return ready
+}
+
+func (r *run) skip(root Flow, t *task, cause string) {
+	t.settled, t.Status, t.Cause = true, spec.TaskSkipped, cause
+	r.note(root, t)
+}
+
+func (r *run) note(f Flow, t *task) {
+	r.clock(f.Do(&Effect{Kind: Note, ID: t.Task.ID + "/" + t.Status, TaskID: t.Task.ID, AgentName: t.Task.Assignee,
+		Status: &TaskStatus{Status: t.Status, StopReason: t.StopReason, Cause: t.Cause}}))
+}
+
+func (r *run) stopCause() string {
+	switch r.stop {
+	case "tokens":
+		return "the run's token budget is used up"
+	case "cost":
+		return "the run's cost budget is used up"
+	case "duration":
+		return "the run's time is up"
+	}
+	return "the run was cancelled"
+}
+
+// finalTrees looks once more at every folder a required role worked in.
+func (r *run) finalTrees(root Flow) {
+	seen := map[string]bool{}
+	for _, t := range r.tasks {
+		a := r.agents[t.Task.Assignee]
+		if t.Task.Role == "" || t.StartedAt == 0 || len(a.Tools) == 0 || seen[a.Cwd] {
+			continue
+		}
+		seen[a.Cwd] = true
+		r.tree(root, t, "")
+	}
+}
+
+func (r *run) tree(f Flow, t *task, before string) {
+	id := t.Task.ID + "/tree/end"
+	if before != "" {
+		id = t.Task.ID + "/tree"
+	}
+	res := f.Do(&Effect{Kind: Tree, ID: id, TaskID: t.Task.ID, AgentName: t.Task.Assignee})
+	r.clock(res)
+	if !res.Cancelled {
+		r.out.Trees = append(r.out.Trees, spec.Tree{Before: before, Cwd: r.agents[t.Task.Assignee].Cwd, Digest: res.Tree})
+	}
+}
+
+func (r *run) outcome() *Outcome {
+	o := r.out
+	o.EndedAt, o.Stop = r.now, r.stop
+	o.UsedTokens, o.UsedCost = r.ledger.Used()
+	o.Exceeded = r.ledger.Exceeded()
+	for _, t := range r.tasks {
+		o.Tasks = append(o.Tasks, t.TaskOutcome)
+	}
+	return o
+}

@@ -1,0 +1,279 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// engine runs the core on coroutines: one thread of the core at a time, effects on goroutines, results recorded and
+// handed out in the order in which they are taken.
+type engine struct {
+	ctx   context.Context // ends effects in flight
+	drain <-chan struct{} // when closed, nothing new starts
+	rec   *recorder
+	door  func(context.Context, *core.Effect) core.Result
+	watch func(*core.Effect, *core.Result)
+
+	runnable []*thread
+	waiting  []*thread
+	done     chan completion
+	inflight int
+	threads  map[*thread]struct{} // for unwinding only
+}
+
+// thread is a coroutine of the core.
+type thread struct {
+	next  func() (step, bool)
+	stop  func()
+	cond  func() bool // while waiting
+	reply core.Result
+	ended bool
+}
+
+// step is what a thread wants before it can go on: an effect, or a condition.
+type step struct {
+	effect *core.Effect
+	ctx    context.Context
+	cond   func() bool
+}
+
+type completion struct {
+	t   *thread
+	e   *core.Effect
+	res core.Result
+}
+
+// flow is the core's Flow on this engine. It belongs to one thread.
+type flow struct {
+	e     *engine
+	ctx   context.Context
+	t     *thread
+	yield func(step) bool
+}
+
+// run drives body to its end. It returns when body has, or when the journal failed; nothing it started is left.
+func (e *engine) run(body func(core.Flow)) error {
+	ctx, cancel := context.WithCancel(e.ctx)
+	e.ctx = ctx
+	e.done = make(chan completion)
+	e.threads = map[*thread]struct{}{}
+	defer e.unwind()
+	defer cancel()
+	main := e.start(ctx, body)
+	for {
+		e.step()
+		switch {
+		case e.rec.err != nil:
+			return e.rec.err
+		case main.ended:
+			return nil
+		case e.inflight == 0:
+			return errors.New("the run waits for something that nothing will bring about")
+		}
+		c := <-e.done
+		e.inflight--
+		e.give(c.t, c.e, c.res)
+	}
+}
+
+func (e *engine) start(ctx context.Context, body func(core.Flow)) *thread {
+	t := &thread{}
+	t.next, t.stop = iter.Pull(func(yield func(step) bool) {
+		defer func() {
+			if p := recover(); p != nil && p != any(unwound) {
+				panic(p)
+			}
+		}()
+		body(flow{e, ctx, t, yield})
+	})
+	e.threads[t] = struct{}{}
+	e.runnable = append(e.runnable, t)
+	return t
+}
+
+// unwind ends threads that still wait and takes the results of effects that are being cancelled, so that no goroutine
+// outlives the run.
+func (e *engine) unwind() {
+	for t := range e.threads {
+		t.stop()
+	}
+	for ; e.inflight > 0; e.inflight-- {
+		<-e.done
+	}
+}
+
+type unwinding struct{}
+
+var unwound = &unwinding{}
+
+// step runs threads in the order in which they became ready, until all of them wait.
+func (e *engine) step() {
+	for e.rec.err == nil && (len(e.runnable) > 0 || e.wake()) {
+		t := e.runnable[0]
+		e.runnable = e.runnable[1:]
+		s, more := t.next()
+		switch {
+		case !more:
+			t.ended = true
+			delete(e.threads, t)
+		case s.effect != nil:
+			e.ask(t, s)
+		default:
+			t.cond = s.cond
+			e.waiting = append(e.waiting, t)
+		}
+	}
+}
+
+// wake makes the threads runnable whose condition holds. It costs what is running: threads exist for nothing else.
+func (e *engine) wake() bool {
+	kept := e.waiting[:0]
+	for _, t := range e.waiting {
+		if t.cond() {
+			e.runnable = append(e.runnable, t)
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	e.waiting = kept
+	return len(e.runnable) > 0
+}
+
+// ask starts an effect. What changes nothing outside the run is done at once; everything else is recorded before it
+// starts.
+func (e *engine) ask(t *thread, s step) {
+	ef := s.effect
+	switch {
+	case ef.Kind == core.Note:
+		e.give(t, ef, core.Result{})
+	case ef.Kind == core.Timer && ef.Delay == 0:
+		e.give(t, ef, core.Result{})
+	case e.stopped(s.ctx):
+		e.give(t, ef, core.Result{Cancelled: true})
+	case ef.Kind == core.Judge:
+		e.give(t, ef, e.door(s.ctx, ef))
+	default:
+		if kind := asked[ef.Kind]; kind != "" {
+			e.rec.record(event(kind, ef), askedData(ef))
+		}
+		if e.rec.err != nil {
+			return
+		}
+		if e.watch != nil {
+			e.watch(ef, nil)
+		}
+		e.inflight++
+		go func() { e.done <- completion{t, ef, e.act(s.ctx, ef)} }()
+	}
+}
+
+// stopped says that an effect must not start any more.
+func (e *engine) stopped(ctx context.Context) bool {
+	select {
+	case <-e.drain:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *engine) act(ctx context.Context, ef *core.Effect) core.Result {
+	if ef.Kind != core.Timer {
+		return e.door(ctx, ef)
+	}
+	timer := time.NewTimer(time.Duration(ef.Delay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return core.Result{}
+	case <-ctx.Done():
+		return core.Result{Cancelled: true}
+	}
+}
+
+// give records a result and hands it to the thread that asked.
+func (e *engine) give(t *thread, ef *core.Effect, res core.Result) {
+	res.At = e.rec.record(event(answered[ef.Kind], ef), resultData(ef, &res))
+	if e.watch != nil {
+		e.watch(ef, &res)
+	}
+	t.reply = res
+	e.runnable = append(e.runnable, t)
+}
+
+func (f flow) Go(_ string, body func(core.Flow)) { f.e.start(f.ctx, body) }
+
+func (f flow) Do(ef *core.Effect) core.Result {
+	f.wait(step{effect: ef, ctx: f.ctx})
+	return f.t.reply
+}
+
+func (f flow) Await(cond func() bool) {
+	for !cond() {
+		f.wait(step{cond: cond})
+	}
+}
+
+func (f flow) WithCancel() (core.Flow, func()) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.ctx = ctx
+	return f, cancel
+}
+
+func (f flow) wait(s step) {
+	if !f.yield(s) {
+		panic(unwound)
+	}
+}
+
+// The events an effect leaves in the log. A tree and a judgement have no event of asking.
+var (
+	asked    = map[core.Kind]string{core.ModelCall: spec.EventModelAsked, core.ToolCall: spec.EventToolAsked, core.Timer: spec.EventTimerAsked}
+	answered = map[core.Kind]string{core.ModelCall: spec.EventModelResult, core.ToolCall: spec.EventToolResult, core.Timer: spec.EventTimerResult,
+		core.Judge: spec.EventToolJudged, core.Tree: spec.EventTree, core.Note: spec.EventTaskStatus}
+)
+
+func event(kind string, ef *core.Effect) spec.Event {
+	return spec.Event{Kind: kind, ID: ef.ID, TaskID: ef.TaskID, AgentName: ef.AgentName, Digest: ef.Digest}
+}
+
+// askedData holds no transcript: the log would be quadratic in turns.
+func askedData(ef *core.Effect) any {
+	switch ef.Kind {
+	case core.ModelCall:
+		return map[string]any{"model": ef.Request.Model, "turn": ef.Request.Turn, "maxOutputTokens": ef.Request.MaxOutputTokens}
+	case core.ToolCall:
+		return map[string]any{"toolName": ef.Call.Name, "toolCallId": ef.Call.ID}
+	case core.Timer:
+		return map[string]any{"delay": ef.Delay}
+	}
+	return nil
+}
+
+// judgedData is a judgement in the log, with the call it is of.
+type judgedData struct {
+	ToolName   string `json:"toolName"`
+	ToolCallID string `json:"toolCallId"`
+	*core.Result
+}
+
+func resultData(ef *core.Effect, res *core.Result) any {
+	switch ef.Kind {
+	case core.Note:
+		return ef.Status
+	case core.Judge:
+		return judgedData{ef.Call.Name, ef.Call.ID, res}
+	case core.Timer:
+		if !res.Cancelled {
+			return nil
+		}
+	}
+	return res
+}

@@ -1,0 +1,266 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/schemas"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// guard is the one door. Every governed action passes it, in this order: granted, input decoded, shaped and valid,
+// budget reserved (by the core's ledger, before it asks), judged, approved, asked (recorded), act, settled, result
+// (recorded). There is no way around it and nothing switches it off. What is not understood is refused.
+type guard struct {
+	plan   *spec.Plan
+	rules  *policies.Set
+	agents map[string]*agentParts
+	runID  string
+	retry  retryClock
+	now    func() time.Time
+	mask   func(string) string // takes resolved secrets out of what the model is told
+
+	mu      sync.Mutex
+	permits map[string]string // effect id -> digest of the input that was judged; each is good for one call
+}
+
+// agentParts is what one agent works with in this run.
+type agentParts struct {
+	agent *spec.PlanAgent
+	model Model
+	retry RetryPolicy
+	tools map[string]*toolParts
+	tree  func(context.Context) string
+}
+
+// toolParts is a granted tool with its compiled schemas.
+type toolParts struct {
+	Tool
+	schema any // decoded, for shaping
+	input  *schemas.Validator
+	output *schemas.Validator // nil: any result
+}
+
+// pass is the door.
+func (g *guard) pass(ctx context.Context, e *core.Effect) core.Result {
+	parts := g.agents[e.AgentName]
+	if parts == nil {
+		return failed("framework", fmt.Sprintf("agent %q is not in the plan", e.AgentName))
+	}
+	switch e.Kind {
+	case core.ModelCall:
+		return g.ask(ctx, parts, e)
+	case core.Judge:
+		started := g.now()
+		j := g.judge(ctx, parts, e)
+		j.ElapsedMicros = g.now().Sub(started).Microseconds()
+		return core.Result{Judged: j}
+	case core.ToolCall:
+		return g.act(ctx, parts, e)
+	case core.Tree:
+		return core.Result{Tree: parts.tree(ctx), Cancelled: ctx.Err() != nil}
+	}
+	return failed("framework", fmt.Sprintf("effect %q is not known", e.Kind))
+}
+
+func failed(kind, message string) core.Result {
+	return core.Result{Err: &spec.ErrorInfo{Kind: kind, Message: message}}
+}
+
+// ask makes a model call, with its retries. The core reserved its budget before.
+func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core.Result {
+	inner, cancel := ctx, func() {}
+	if e.Timeout > 0 {
+		inner, cancel = context.WithTimeout(ctx, time.Duration(e.Timeout))
+	}
+	defer cancel()
+	resp, attempts, wasted, err := completeWithRetries(inner, parts.model, e.Request, nil, parts.retry, g.retry)
+	res := core.Result{Model: &core.ModelResult{Response: resp, Attempts: attempts, Wasted: wasted}}
+	var pe *ProviderError
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		res.Cancelled = true
+	case inner.Err() != nil:
+		res.Err = &spec.ErrorInfo{Kind: "timeout", Code: "LLM_CALL_TIMEOUT", Retryable: true,
+			Message: fmt.Sprintf("the model did not answer within %s", e.Timeout), Provider: parts.agent.Provider, Attempt: attempts}
+	case errors.As(err, &pe):
+		info := pe.Info
+		info.Attempt, info.Message = attempts, clip(g.mask(info.Message), 1024)
+		res.Err = &info
+	case errors.Is(err, ErrCassette):
+		res.Err = &spec.ErrorInfo{Kind: "validation", Code: "CASSETTE_MISMATCH", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider}
+	default:
+		res.Err = &spec.ErrorInfo{Kind: "unknown", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider, Attempt: attempts}
+	}
+	if res.Err == nil && !res.Cancelled && resp == nil {
+		return failed("provider", "the model gave no answer")
+	}
+	return res
+}
+
+// judge decides about one tool call without doing anything. Only an allowed call gets a permit to act.
+func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *core.Judged {
+	c := e.Call
+	tool := parts.tools[c.Name]
+	if tool == nil {
+		return refuse("not-granted", fmt.Sprintf("Tool %q is not granted to this agent. Granted: %s.", c.Name, grantedNames(parts.agent)))
+	}
+	input, err := tool.decode(c.Arguments, parts.agent.MaxToolInputBytes)
+	if err != nil {
+		return refuse("invalid-input", err.Error())
+	}
+	if tool.Normalise != nil {
+		if err := tool.Normalise(input); err != nil {
+			code := "invalid-input"
+			if errors.Is(err, ErrProtected) {
+				code = "protected-path"
+			}
+			return refuse(code, fmt.Sprintf("Tool %q refused: %s.", c.Name, err))
+		}
+	}
+	canonical, err := canon.Bytes(input)
+	if err != nil {
+		return refuse("invalid-input", "the input has no canonical form: "+err.Error())
+	}
+	j := &core.Judged{Canonical: canonical, InputDigest: canon.Digest("input", canonical)}
+	j.Decision = g.rules.Decide(ctx, policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role,
+		RunID: g.runID, TaskID: e.TaskID, ToolCallID: c.ID, Consequential: tool.Consequential})
+	if !j.Allowed() {
+		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, orDefault(j.Reason, "no rule permits it")))
+		return j
+	}
+	g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
+	return j
+}
+
+func refuse(code, text string) *core.Judged {
+	return &core.Judged{Decision: spec.Decision{Refused: code, Reason: text}, Text: text}
+}
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+func grantedNames(a *spec.PlanAgent) string {
+	if len(a.Tools) == 0 {
+		return "none; the team file grants tools with tools or toolPreset"
+	}
+	names := make([]string, len(a.Tools))
+	for i, t := range a.Tools {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// decode makes the one value that is judged, recorded and run: no parser after this one sees the model's text.
+func (t *toolParts) decode(arguments string, limit int) (map[string]any, error) {
+	if limit > 0 && len(arguments) > limit {
+		return nil, fmt.Errorf("Invalid input for tool %q: the arguments are over %d bytes", t.Name, limit)
+	}
+	input, err := canon.Arguments(arguments)
+	if err != nil {
+		return nil, fmt.Errorf("Invalid input for tool %q: %s", t.Name, err)
+	}
+	canon.Shape(t.schema, input)
+	if vs := t.input.Validate(input); len(vs) > 0 {
+		return nil, fmt.Errorf("Invalid input for tool %q:%s", t.Name, bullets(vs))
+	}
+	return input, nil
+}
+
+func bullets(vs []schemas.Violation) string {
+	var b strings.Builder
+	for _, v := range vs {
+		path := string(v.Path)
+		if path == "" {
+			path = "input"
+		}
+		fmt.Fprintf(&b, "\n  • %s: %s", path, v.Message)
+	}
+	return b.String()
+}
+
+func (g *guard) permit(id, digest string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.permits[id] = digest
+}
+
+// use takes a permit. It holds for exactly the input that was judged, and once.
+func (g *guard) use(id string, canonical []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	digest, ok := g.permits[id]
+	delete(g.permits, id)
+	return ok && digest == canon.Digest("input", canonical)
+}
+
+// act runs a call that was judged. The value that runs is decoded from what was judged.
+func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core.Result {
+	tool := parts.tools[e.Call.Name]
+	if tool == nil || !g.use(e.ID, e.Call.Canonical) {
+		return failed("framework", fmt.Sprintf("call %s was not judged as it is", e.ID))
+	}
+	input, err := canon.Arguments(string(e.Call.Canonical))
+	if err != nil {
+		return failed("framework", "the judged input cannot be read back: "+err.Error())
+	}
+	canon.Shape(tool.schema, input)
+	out := tool.call(ctx, Invocation{ID: e.Call.ID, AgentName: parts.agent.Name, TaskID: e.TaskID, Input: input, Canonical: e.Call.Canonical})
+	if ctx.Err() != nil && out.IsError {
+		return core.Result{Cancelled: true, Tool: &out}
+	}
+	out = tool.check(out)
+	limit := tool.MaxOutputChars
+	if limit == 0 {
+		limit = parts.agent.MaxToolOutputChars
+	}
+	out.Text = core.Truncate(out.Text, limit)
+	return core.Result{Tool: &out}
+}
+
+// call turns a tool's panic into a result: one broken tool must not take the run's record with it.
+func (t *toolParts) call(ctx context.Context, in Invocation) (out spec.ToolResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q broke: %v", t.Name, p)}
+		}
+	}()
+	return t.Call(ctx, in)
+}
+
+// check holds a result that is no error against the tool's output schema.
+func (t *toolParts) check(out spec.ToolResult) spec.ToolResult {
+	if t.output == nil || out.IsError {
+		return out
+	}
+	var vs []schemas.Violation
+	if out.Data != nil {
+		vs = t.output.ValidateJSON(out.Data)
+	} else {
+		vs = t.output.Validate(out.Text)
+	}
+	if len(vs) > 0 {
+		return spec.ToolResult{IsError: true, Text: fmt.Sprintf("Invalid output for tool %q:%s", t.Name, bullets(vs))}
+	}
+	return out
+}
+
+// clip bounds a message, in runes.
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// Journal keeps the records of one run, in order and append-only. It is called from one goroutine.
+type Journal interface {
+	// Append takes one record, JSON without a line end. When it returns nil the record survives the end of this
+	// process. An error ends the run: nothing is done that could not be recorded.
+	Append(record []byte) error
+	Close() error
+}
+
+// MemoryJournal keeps records in memory. The zero value is ready.
+type MemoryJournal struct{ Records [][]byte }
+
+func (m *MemoryJournal) Append(record []byte) error {
+	m.Records = append(m.Records, append([]byte(nil), record...))
+	return nil
+}
+
+func (m *MemoryJournal) Close() error { return nil }
+
+// FileJournal writes one record a line.
+type FileJournal struct {
+	f *os.File
+	w *bufio.Writer
+}
+
+// CreateFileJournal makes a new file that only its owner can read. An existing file is an error.
+func CreateFileJournal(path string) (*FileJournal, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &FileJournal{f, bufio.NewWriterSize(f, 64<<10)}, nil
+}
+
+// Append hands the record to the operating system: it survives the end of the process, not of the machine.
+func (j *FileJournal) Append(record []byte) error {
+	j.w.Write(record)
+	j.w.WriteByte('\n')
+	return j.w.Flush()
+}
+
+// Close makes the file survive the machine as well.
+func (j *FileJournal) Close() error {
+	err := j.f.Sync()
+	if cerr := j.f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// recorder numbers, times and chains events. Its error is sticky.
+type recorder struct {
+	journal Journal
+	now     func() int64
+	mask    func(string) string // takes resolved secrets out of a record; nil: nothing to take out
+	watch   func(*spec.Event)
+	seq     int64
+	head    string
+	err     error
+}
+
+// record appends one event and gives its time. data that cannot be encoded ends the run like a full disk does.
+func (r *recorder) record(e spec.Event, data any) int64 {
+	r.seq++
+	e.Seq, e.At, e.Prev = r.seq, r.now(), r.head
+	if r.err != nil {
+		return e.At
+	}
+	if data != nil {
+		if e.Data, r.err = json.Marshal(data); r.err != nil {
+			return e.At
+		}
+		if r.mask != nil {
+			e.Data = json.RawMessage(r.mask(string(e.Data)))
+		}
+	}
+	var b []byte
+	if b, r.err = json.Marshal(e); r.err != nil {
+		return e.At
+	}
+	if r.err = r.journal.Append(b); r.err == nil {
+		r.head = canon.Chain(r.head, b)
+	}
+	if r.watch != nil {
+		r.watch(&e)
+	}
+	return e.At
+}
+
+// VerifyLog reads a log of one record a line and gives its length and chain head. Any damage is an error that names
+// the line.
+func VerifyLog(in io.Reader, each func(*spec.Event) error) (spec.JournalRef, error) {
+	var ref spec.JournalRef
+	r := bufio.NewReader(in)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return ref, nil
+		}
+		if err != nil {
+			return ref, fmt.Errorf("line %d is cut short", ref.Events+1)
+		}
+		line = line[:len(line)-1]
+		var e spec.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return ref, fmt.Errorf("line %d is no event", ref.Events+1)
+		}
+		if e.Seq != ref.Events+1 || e.Prev != ref.Head {
+			return ref, fmt.Errorf("line %d does not follow the line before it", ref.Events+1)
+		}
+		ref.Events, ref.Head = e.Seq, canon.Chain(ref.Head, line)
+		if each != nil {
+			if err := each(&e); err != nil {
+				return ref, err
+			}
+		}
+	}
+}
+
+func taskStatus(data json.RawMessage) (string, error) {
+	var s core.TaskStatus
+	err := json.Unmarshal(data, &s)
+	return s.Status, err
+}

@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// completion is a whole answer, or one event of a streamed one: they differ in the name of the message alone.
+type completion struct {
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"` // may be empty or null: a filter's preamble, a chunk with usage only
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"` // null in good answers of some servers
+}
+
+type choice struct {
+	Index        int     `json:"index"`
+	Delta        message `json:"delta"`
+	Message      message `json:"message"`
+	FinishReason string  `json:"finish_reason"`
+}
+
+type message struct {
+	Content string `json:"content"`
+	Refusal string `json:"refusal"`
+	// Two names for one thing. A server that sends both sends the same text twice.
+	ReasoningContent looseText       `json:"reasoning_content"`
+	Reasoning        looseText       `json:"reasoning"`
+	ToolCalls        []toolFragment  `json:"tool_calls"`
+	FunctionCall     *functionFields `json:"function_call"`
+}
+
+// toolFragment is a call or a piece of one.
+type toolFragment struct {
+	Index    *int           `json:"index"` // nil: not given
+	ID       string         `json:"id"`
+	Function functionFields `json:"function"`
+}
+
+type functionFields struct {
+	Name      string    `json:"name"`
+	Arguments arguments `json:"arguments"`
+}
+
+// arguments is text. Some servers send the object itself; it is kept as they wrote it.
+type arguments string
+
+func (a *arguments) UnmarshalJSON(b []byte) error {
+	switch {
+	case bytes.Equal(b, []byte("null")):
+		return nil
+	case b[0] == '{':
+		*a = arguments(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(a))
+}
+
+// looseText is text nobody depends on: anything but a string is dropped.
+type looseText string
+
+func (t *looseText) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+type usage struct {
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	TotalTokens      int64 `json:"total_tokens"`
+	PromptDetails    struct {
+		CachedTokens int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		ReasoningTokens int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"errors"
+	"io"
+
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// unboundText is said of every verdict without a yardstick from outside the receipt.
+const unboundText = "unbound: the receipt vouches for itself"
+
+// Formats gives the renderings by name. Each writes one whole document, in one write, or fails.
+func Formats() map[string]func(io.Writer, *runtime.GateVerdict) error {
+	return map[string]func(io.Writer, *runtime.GateVerdict) error{
+		"text":   whole(text),
+		"json":   whole(document),
+		"junit":  whole(junit),
+		"github": whole(github),
+	}
+}
+
+// Summary writes a GitHub step summary in Markdown. It ends below 900 KiB: GitHub refuses a summary of more than 1 MiB,
+// and other programs may write to the same one.
+func Summary(w io.Writer, v *runtime.GateVerdict) error { return whole(summary)(w, v) }
+
+func whole(render func(*runtime.GateVerdict) ([]byte, error)) func(io.Writer, *runtime.GateVerdict) error {
+	return func(w io.Writer, v *runtime.GateVerdict) error {
+		if v == nil {
+			return errors.New("there is no verdict to report")
+		}
+		b, err := render(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	}
+}
+
+func passOrFail(v *runtime.GateVerdict) string {
+	if v.Pass {
+		return "PASS"
+	}
+	return "FAIL"
+}
+
+func bound(v *runtime.GateVerdict) string {
+	if v.Bound {
+		return "bound to the plan from outside the receipt"
+	}
+	return unboundText
+}
+
+func integrity(v *runtime.GateVerdict) string {
+	switch v.Integrity {
+	case runtime.IntegrityNone:
+		return "none: nothing could be verified"
+	case runtime.IntegrityDigest:
+		return "digest: the receipt is as it was written; no event log was verified"
+	case runtime.IntegrityChain:
+		return "chain: the receipt is as it was written and agrees with its event log"
+	}
+	return v.Integrity
+}
+
+// hint says what to do about a reason. Codes of a later version have none of their own.
+func hint(code string) string {
+	switch code {
+	case "integrity":
+		return "run the team again and keep receipt and event log as they were written; check the gate with the team file the run was made from"
+	case "unbound":
+		return "give the gate --team FILE or --plan FILE, taken from a branch that the change cannot edit"
+	case "not-applicable":
+		return "declare governanceIntent: required with requiredRoles in the team file"
+	case "overridden":
+		return "run the team without --agent and without mode: single"
+	case "budget":
+		return "raise the ceiling in budgets, or give the team less to do, and run again"
+	case "cancelled":
+		return "run the team again and let it end"
+	case "rejected":
+		return "read why the call was rejected, change the work, and run again"
+	case "suspended":
+		return "decide about the call that waits, then let the run go on to its end"
+	case "role-failed":
+		return "see why the role stopped, mend that, and run again"
+	case "role-missing":
+		return "see which task before the role did not complete, mend that, and run again"
+	case "order":
+		return "let the tasks depend on each other as requiredOrder says, and run again"
+	case "independence":
+		return "let another agent, and with differentModel another model, do the review, and run again"
+	case "release":
+		return "read what the requirement asks of the answer, mend the work, and run again"
+	}
+	return "read the reason, mend what it says, and run again"
+}
+
+// next is what to do about the weightiest reason. Empty: nothing.
+func next(v *runtime.GateVerdict) string {
+	if len(v.Reasons) == 0 {
+		return ""
+	}
+	return hint(v.Reasons[0].Code)
+}
+
+func isCode(code string) func(string) bool { return func(c string) bool { return c == code } }
+
+// reasons gives those of the codes asked for.
+func reasons(v *runtime.GateVerdict, codes func(string) bool) (out []spec.Reason) {
+	for _, r := range v.Reasons {
+		if codes(r.Code) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,304 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/schemas"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Options is what a run gets from outside. Models, Tools and RunID are required.
+type Options struct {
+	RunID string
+	Build spec.Build
+	// Models gives the model of a provider, by its name in the plan. It is called once for each provider at work.
+	Models func(provider string) (Model, error)
+	Tools  ToolSource
+	Known  []spec.ToolInfo // every tool that exists, for compiling rules
+	// Journal keeps the events. nil: in memory, for this run only.
+	Journal Journal
+	// Ceilings narrow the plan's; zero fields change nothing. They never widen.
+	Ceilings spec.Budgets
+	// Tree gives the digest of the files in an agent's folder. nil: trees are not looked at.
+	Tree func(ctx context.Context, agent *spec.PlanAgent) (string, error)
+	// Mask takes resolved secrets out of text that leaves the process. nil: nothing to take out.
+	Mask func(string) string
+	// Machine adjusts the plan's enforcement map to what this machine can keep. nil: no adjustment.
+	Machine func(spec.Control) spec.Control
+	// Drain, when closed, lets effects in flight end and starts none. nil: never.
+	Drain <-chan struct{}
+	// Interrupted gives the exit code of the signal that closed Drain.
+	Interrupted       func() int
+	RequireGovernance bool
+	FailOnDenied      bool
+	// Watch sees every effect when it starts (nil result) and ends, on the engine's goroutine. nil: nobody watches.
+	Watch func(*core.Effect, *core.Result)
+	// OnEvent sees every event after it was recorded. nil: nobody does.
+	OnEvent func(*spec.Event)
+	Clock   func() time.Time // nil: time.Now
+	Log     hclog.Logger     // nil: none
+}
+
+// Runner drives one plan once.
+type Runner struct {
+	plan    *spec.Plan
+	o       Options
+	budgets spec.Budgets
+	rules   *policies.Set
+	release *policies.Release
+	mask    func(string) string
+	agents  map[string]*spec.PlanAgent
+}
+
+// Result is a receipt with what it vouches for.
+type Result struct {
+	Receipt *spec.Receipt
+	Bytes   []byte // of the receipt, sealed
+	// Outputs are the final texts of the tasks nobody depends on, in the plan's order.
+	Outputs []Output
+}
+
+// Output is the final answer of one task.
+type Output struct {
+	TaskID string `json:"taskId"`
+	Agent  string `json:"agent"`
+	Text   string `json:"text"`
+}
+
+// New prepares a run. Rules are compiled again from the plan; an error means the plan does not fit this program.
+func New(plan *spec.Plan, o Options) (*Runner, error) {
+	r := &Runner{plan: plan, o: o, mask: o.Mask, budgets: Narrow(plan.Budgets, o.Ceilings), agents: plan.ByName()}
+	if r.mask == nil {
+		r.mask = func(s string) string { return s }
+	}
+	if r.o.Clock == nil {
+		r.o.Clock = time.Now
+	}
+	if r.o.Log == nil {
+		r.o.Log = hclog.NewNullLogger()
+	}
+	if r.o.Journal == nil {
+		r.o.Journal = &MemoryJournal{}
+	}
+	var err error
+	if r.rules, err = rulesOf(plan, o.Known); err != nil {
+		return nil, err
+	}
+	release, diags := policies.CompileRelease(plan.Release, roleSchemas(plan), "release.require")
+	if diags.HasErrors(false) {
+		return nil, fmt.Errorf("%w: its release requirements do not compile: %s", ErrStale, diags[0].Message)
+	}
+	r.release = release
+	return r, nil
+}
+
+// Narrow gives the lower of two ceilings, each by itself. A zero ceiling is none.
+func Narrow(file, flags spec.Budgets) spec.Budgets {
+	out := file
+	if flags.MaxTokenBudget > 0 && (out.MaxTokenBudget == 0 || flags.MaxTokenBudget < out.MaxTokenBudget) {
+		out.MaxTokenBudget = flags.MaxTokenBudget
+	}
+	if flags.MaxCostBudget != nil && (out.MaxCostBudget == nil || *flags.MaxCostBudget < *out.MaxCostBudget) {
+		out.MaxCostBudget = flags.MaxCostBudget
+	}
+	if flags.MaxDuration > 0 && (out.MaxDuration == 0 || flags.MaxDuration < out.MaxDuration) {
+		out.MaxDuration = flags.MaxDuration
+	}
+	return out
+}
+
+// Run drives the plan to a receipt. ctx ends effects at once; Drain lets them end. An error means that there is no
+// receipt: nothing ran, or the journal failed.
+func (r *Runner) Run(ctx context.Context) (*Result, error) {
+	parts, closers, err := r.open(ctx)
+	defer func() {
+		for _, c := range closers {
+			if cerr := c.Close(); cerr != nil {
+				r.o.Log.Warn("closing tools", "error", cerr)
+			}
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, now: r.o.Clock, mask: r.mask, permits: map[string]string{}}
+	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Mask, watch: r.o.OnEvent}
+	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
+	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, map[string]any{"team": r.plan.Team, "tasks": len(r.plan.Tasks)})
+	answers, err := r.answers()
+	if err != nil {
+		return nil, err
+	}
+	var out *core.Outcome
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.o.Watch}
+	err = e.run(func(f core.Flow) { out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers}) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the run's log failed: %w", err), r.o.Journal.Close())
+	}
+	return r.finish(rec, out)
+}
+
+// finish writes the last event, so that the receipt can name the head of the chain.
+func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
+	receipt := r.receipt(out)
+	rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, map[string]any{"status": receipt.Status,
+		"governanceConclusion": receipt.GovernanceConclusion, "releaseConclusion": receipt.ReleaseConclusion})
+	if err := errors.Join(rec.err, r.o.Journal.Close()); err != nil {
+		return nil, fmt.Errorf("the run's log failed: %w", err)
+	}
+	receipt.Evidence.Journal = spec.JournalRef{Events: rec.seq, Head: rec.head}
+	b, err := SealReceipt(receipt)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Receipt: receipt, Bytes: b, Outputs: r.outputs(out)}, nil
+}
+
+func (r *Runner) outputs(out *core.Outcome) []Output {
+	needed := map[string]bool{}
+	for _, t := range r.plan.Tasks {
+		for _, d := range t.DependsOn {
+			needed[d] = true
+		}
+	}
+	outputs := []Output{}
+	for _, t := range out.Tasks {
+		if !needed[t.Task.ID] && t.StartedAt > 0 {
+			outputs = append(outputs, Output{TaskID: t.Task.ID, Agent: t.Task.Assignee, Text: r.mask(t.Text)})
+		}
+	}
+	return outputs
+}
+
+// open makes the parts of every agent at work. What fails here fails before the first model call.
+func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer, error) {
+	parts, models := map[string]*agentParts{}, map[string]Model{}
+	var closers []io.Closer
+	for _, t := range r.plan.Tasks {
+		if parts[t.Assignee] != nil {
+			continue
+		}
+		a := r.agents[t.Assignee]
+		if a == nil {
+			return nil, closers, fmt.Errorf("%w: task %q names agent %q, which is not in the plan", ErrStale, t.ID, t.Assignee)
+		}
+		if models[a.Provider] == nil {
+			m, err := r.o.Models(a.Provider)
+			if err != nil {
+				return nil, closers, err
+			}
+			models[a.Provider] = m
+		}
+		tools, closer, err := r.tools(ctx, a)
+		if closer != nil {
+			closers = append(closers, closer)
+		}
+		if err != nil {
+			return nil, closers, err
+		}
+		parts[a.Name] = &agentParts{agent: a, model: models[a.Provider], retry: retryPolicy(r.plan.Providers[a.Provider].Provider), tools: tools, tree: r.treeOf(a)}
+	}
+	return parts, closers, nil
+}
+
+// tools opens an agent's tools and keeps the granted ones, exactly as the plan has them.
+func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*toolParts, io.Closer, error) {
+	if len(a.Tools) == 0 {
+		return nil, nil, nil
+	}
+	opened, closer, err := r.o.Tools.Open(ctx, a)
+	if err != nil {
+		return nil, closer, fmt.Errorf("agent %q: %w", a.Name, err)
+	}
+	byName := map[string]Tool{}
+	for _, t := range opened {
+		byName[t.Name] = t
+	}
+	out := map[string]*toolParts{}
+	for _, g := range a.Tools {
+		t, ok := byName[g.Name]
+		if !ok {
+			return nil, closer, fmt.Errorf("agent %q: tool %q is granted and nothing offers it", a.Name, g.Name)
+		}
+		t.ToolInfo = g.ToolInfo // what was planned, judged and shown to the model is what counts
+		p := &toolParts{Tool: t}
+		if p.input, err = schemas.Compile(g.InputSchema); err != nil {
+			return nil, closer, fmt.Errorf("tool %q: %w", g.Name, err)
+		}
+		if len(g.OutputSchema) > 0 {
+			if p.output, err = schemas.Compile(g.OutputSchema); err != nil {
+				return nil, closer, fmt.Errorf("tool %q: output %w", g.Name, err)
+			}
+		}
+		if len(g.InputSchema) > 0 {
+			if err := json.Unmarshal(g.InputSchema, &p.schema); err != nil {
+				return nil, closer, fmt.Errorf("tool %q: its schema is not valid JSON", g.Name)
+			}
+		}
+		out[g.Name] = p
+	}
+	return out, closer, nil
+}
+
+// treeOf gives the digest of an agent's folder, or a word that says why there is none. Such a word never equals a
+// digest, and two of them are equal only if the same thing is wrong.
+func (r *Runner) treeOf(a *spec.PlanAgent) func(context.Context) string {
+	return func(ctx context.Context) string {
+		if r.o.Tree == nil {
+			return "none"
+		}
+		d, err := r.o.Tree(ctx, a)
+		if err != nil {
+			return "unknown: " + r.mask(err.Error())
+		}
+		return d
+	}
+}
+
+func (r *Runner) enforcement() []spec.Control {
+	out := make([]spec.Control, len(r.plan.Enforcement))
+	for i, c := range r.plan.Enforcement {
+		if out[i] = c; r.o.Machine != nil {
+			out[i] = r.o.Machine(c)
+		}
+	}
+	return out
+}
+
+// answers compiles the output schemas of the agents at work.
+func (r *Runner) answers() (map[string]core.AnswerCheck, error) {
+	out := map[string]core.AnswerCheck{}
+	for i := range r.plan.Agents {
+		a := &r.plan.Agents[i]
+		if len(a.OutputSchema) == 0 {
+			continue
+		}
+		v, err := schemas.Compile(a.OutputSchema)
+		if err != nil {
+			return nil, fmt.Errorf("agent %q: outputSchema: %w", a.Name, err)
+		}
+		out[a.Name] = answerCheck(v, a.OutputSchema)
+	}
+	return out, nil
+}
+
+// retryPolicy reads a provider's own limits.
+func retryPolicy(p spec.Provider) RetryPolicy {
+	policy := RetryPolicy{MaxRetries: 2, MaxDelay: 60 * time.Second}
+	if p.MaxRetries != nil {
+		policy.MaxRetries = *p.MaxRetries
+	}
+	if p.MaxRetryDelay > 0 {
+		policy.MaxDelay = time.Duration(p.MaxRetryDelay)
+	}
+	return policy
+}

@@ -1,0 +1,62 @@
+package scripted
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// unmet says which part of an expectation a conversation does not meet, and how. No problem: it meets all.
+func unmet(e *spec.Expect, messages []spec.Message) (part spec.Path, problem string) {
+	if e == nil {
+		return "", ""
+	}
+	if r := e.ToolResult; r != nil {
+		if problem := unmetResult(r, messages); problem != "" {
+			return ".toolResult", problem
+		}
+	}
+	last := ""
+	if n := len(messages); n > 0 {
+		last = messages[n-1].Text
+	}
+	if !strings.Contains(last, e.Contains) {
+		return ".contains", fmt.Sprintf("expected a last message that contains %q, found %s", e.Contains, excerpt(last))
+	}
+	return "", ""
+}
+
+func unmetResult(want *spec.ExpectResult, messages []spec.Message) string {
+	var others []string
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := messages[i]
+		if m.Role != spec.RoleTool {
+			continue
+		}
+		if m.ToolCallID != want.Of {
+			others = append([]string{fmt.Sprintf("%q", m.ToolCallID)}, others...)
+			continue
+		}
+		switch {
+		case want.IsError != nil && *want.IsError != m.IsError:
+			return fmt.Sprintf("expected isError %t of the result of call %q, found %t: %s", *want.IsError, want.Of, m.IsError, excerpt(m.Text))
+		case !strings.Contains(m.Text, want.Contains):
+			return fmt.Sprintf("expected a result of call %q that contains %q, found %s", want.Of, want.Contains, excerpt(m.Text))
+		}
+		return ""
+	}
+	if len(others) == 0 {
+		return fmt.Sprintf("expected a result of call %q, found no result at all", want.Of)
+	}
+	return fmt.Sprintf("expected a result of call %q, found results of %s", want.Of, strings.Join(others, ", "))
+}
+
+// excerpt quotes the start of a text, since the whole of it may be a file.
+func excerpt(s string) string {
+	const most = 120
+	if r := []rune(s[:min(len(s), 4*most)]); len(r) > most {
+		return fmt.Sprintf("%q and more", string(r[:most]))
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,250 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// governance checks the declaration, all of it in one pass, also when another topology displaces it.
+func (c *compiler) governance() {
+	g := c.team.Governance
+	if g == nil {
+		return
+	}
+	at := spec.Path("governance")
+	if g.GovernanceIntent == spec.IntentNone {
+		c.nothingBesideNone(g, at)
+		return
+	}
+	if len(g.RequiredRoles) == 0 {
+		c.diags.Errorf("governance-roles", at, "governanceIntent %s requires at least one role in requiredRoles", g.GovernanceIntent)
+	}
+	names := c.agentNames()
+	for i, r := range g.RequiredRoles {
+		where := at.Key("requiredRoles").Index(i)
+		if slices.Contains(g.RequiredRoles[:i], r) {
+			c.diags.Errorf("governance-roles", where, "role %q is required twice", r)
+		}
+		if !slices.Contains(names, r) {
+			c.diags.Errorf("governance-roles", where, "required role %q is no agent of this team", r).Hint = spec.DidYouMean(r, names)
+		}
+	}
+	c.order(g, at.Key("requiredOrder"))
+	c.independence(g, at)
+}
+
+func (c *compiler) nothingBesideNone(g *spec.Governance, at spec.Path) {
+	beside := func(key string, set bool) {
+		if set {
+			c.diags.Errorf("governance-none", at.Key(key), "%s has no meaning beside governanceIntent none", key).Hint = "drop it, or use required or preferred"
+		}
+	}
+	beside("requiredRoles", g.RequiredRoles != nil)
+	beside("requiredOrder", g.RequiredOrder != nil)
+	beside("independence", g.Independence != spec.Independence{})
+}
+
+func (c *compiler) order(g *spec.Governance, at spec.Path) {
+	if g.RequiredOrder == nil {
+		return
+	}
+	for i, r := range g.RequiredOrder {
+		if !slices.Contains(g.RequiredRoles, r) {
+			c.diags.Errorf("governance-order", at.Index(i), "requiredOrder names %q, which is not in requiredRoles", r).Hint = spec.DidYouMean(r, g.RequiredRoles)
+		}
+		if slices.Contains(g.RequiredOrder[:i], r) {
+			c.diags.Errorf("governance-order", at.Index(i), "requiredOrder names %q twice", r)
+		}
+	}
+	for _, r := range g.RequiredRoles {
+		if !slices.Contains(g.RequiredOrder, r) {
+			c.diags.Errorf("governance-order", at, "requiredOrder leaves out required role %q", r).Hint = "an order names every required role once"
+		}
+	}
+}
+
+func (c *compiler) independence(g *spec.Governance, at spec.Path) {
+	if g.GovernanceIntent == spec.IntentRequired && len(g.RequiredRoles) > 1 && g.RequiredOrder == nil && !g.Independence.Parallel {
+		c.diags.Errorf("governance-unsatisfiable", at, "%d required roles without an order leave no dependency between them, so independent review can never be observed",
+			len(g.RequiredRoles)).Hint = "add requiredOrder, or independence: {parallel: true} if they must not see each other's output"
+	}
+	models := map[string]string{}
+	for i, r := range g.RequiredRoles {
+		a := c.plan.Agent(r)
+		if a == nil {
+			continue
+		}
+		where := at.Key("requiredRoles").Index(i)
+		for _, t := range a.Tools {
+			if g.Independence.ReviewersReadOnly && t.Consequential {
+				c.diags.Errorf("governance-read-only", where, "reviewersReadOnly: role %q is granted %s, which is consequential", r, t.Name).Hint = "take it away with disallowedTools, or use toolPreset: readonly"
+			}
+		}
+		key := a.Provider + "/" + a.Model
+		if other, taken := models[key]; g.Independence.DifferentModel && taken && other != r {
+			c.diags.Errorf("governance-same-model", where, "differentModel: roles %q and %q both use %s", other, r, key)
+		}
+		models[key] = r
+	}
+}
+
+func (c *compiler) agentNames() []string {
+	names := make([]string, len(c.team.Agents))
+	for i, a := range c.team.Agents {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// topology makes the tasks. An agent asked for alone wins over a declaration, which never passes silently.
+func (c *compiler) topology() {
+	g := c.team.Governance
+	declared := g != nil && g.GovernanceIntent != spec.IntentNone
+	switch {
+	case c.o.Agent != "":
+		c.single(c.o.Agent, "override", "one agent was asked for by name")
+	case c.team.Mode == "single" && len(c.team.Agents) == 1:
+		c.single(c.team.Agents[0].Name, "override", "mode is single")
+	case c.team.Mode == "single":
+		c.diags.Errorf("needs-topology", "mode", "mode single with %d agents does not say which one", len(c.team.Agents)).Hint = "give --agent NAME; " + spec.DidYouMean("", c.agentNames())
+	case declared:
+		c.roles(g)
+	case len(c.team.Agents) == 1:
+		c.single(c.team.Agents[0].Name, "policy", "the team has one agent")
+	default:
+		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare governance with requiredRoles, or give --agent NAME"
+	}
+	c.unused()
+}
+
+func (c *compiler) single(name, source, reason string) {
+	c.plan.RoutingDecision = spec.RoutingDecision{Source: source, Mode: "single", Reasons: []string{reason}}
+	if !slices.Contains(c.agentNames(), name) {
+		c.diags.Errorf("unknown-agent", "", "no agent is called %q", name).Hint = spec.DidYouMean(name, c.agentNames())
+		return
+	}
+	role := ""
+	if g := c.team.Governance; g != nil && slices.Contains(g.RequiredRoles, name) {
+		role = name
+	}
+	c.plan.Tasks = []spec.PlanTask{{ID: "single", Title: "Single: " + name, Description: c.plan.Goal, Assignee: name, Role: role, Status: spec.TaskPending}}
+}
+
+// roles makes one task a role, each with the goal as it is, chained where an order is declared.
+func (c *compiler) roles(g *spec.Governance) {
+	c.plan.RoutingDecision = spec.RoutingDecision{Source: "declared", Mode: "team", Reasons: []string{"governanceIntent is " + g.GovernanceIntent}}
+	list := g.RequiredRoles
+	if g.RequiredOrder != nil {
+		list = g.RequiredOrder
+	}
+	for i, role := range list {
+		t := spec.PlanTask{ID: fmt.Sprintf("governance-task-%d", i+1), Title: fmt.Sprintf("Governance task %d", i+1), Description: c.plan.Goal,
+			Assignee: role, Role: role, Status: spec.TaskPending}
+		if g.RequiredOrder != nil && i > 0 {
+			t.DependsOn = []string{c.plan.Tasks[i-1].ID}
+		}
+		c.plan.Tasks = append(c.plan.Tasks, t)
+	}
+}
+
+func (c *compiler) unused() {
+	if c.o.Agent != "" || len(c.plan.Tasks) == 0 {
+		return
+	}
+	working := workingAgents(c.plan)
+	for i, a := range c.team.Agents {
+		if !working[a.Name] {
+			c.diags.Notef("agent-unused", spec.Path("agents").Index(i), "agent %q works on no task", a.Name)
+		}
+	}
+}
+
+// gates compiles the rules of the team, of its files and of its agents.
+func (c *compiler) gates() {
+	g := spec.PlanGates{Default: spec.ActionAllow, Rules: []spec.PlanRule{}}
+	if t := c.team.Gates; t != nil {
+		g.Declared = true
+		if t.Default != "" {
+			g.Default = t.Default
+		}
+		c.rules(&g, t, "team", "", "gates")
+	}
+	for i, a := range c.team.Agents {
+		if a.Gates == nil {
+			continue
+		}
+		g.Declared = true
+		at := spec.Path("agents").Index(i).Key("gates")
+		if a.Gates.Default != "" {
+			c.diags.Errorf("gate-default", at.Key("default"), "an agent's gates only add rules; default belongs to the team's gates")
+		}
+		c.rules(&g, a.Gates, "agent "+a.Name, a.Name, at)
+	}
+	c.uniqueNames(g.Rules)
+	set, diags := policies.Compile(ruleSet(g, c.plan.Agents, c.o.Catalog.Tools))
+	c.diags = append(c.diags, diags...)
+	if set != nil {
+		g.Rules = set.Rules()
+	}
+	c.plan.Gates = g
+}
+
+func (c *compiler) rules(g *spec.PlanGates, from *spec.Gates, source, agent string, at spec.Path) {
+	for i, r := range from.Rules {
+		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: source, Agent: agent, Path: at.Key("rules").Index(i)})
+	}
+	for _, f := range from.Files {
+		file, ok := c.b.Policies[f]
+		if !ok {
+			continue // the loader has said why it could not be read
+		}
+		for i, r := range file.Policy.Rules {
+			g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file " + f, Agent: agent, Doc: f, Path: spec.Path("rules").Index(i)})
+		}
+	}
+}
+
+// uniqueNames keeps a denial's rule name from meaning two rules.
+func (c *compiler) uniqueNames(rules []spec.PlanRule) {
+	first := map[string]string{}
+	for _, r := range rules {
+		if source, twice := first[r.Name]; twice {
+			d := c.diags.Errorf("rule-name-taken", r.Path.Key("name"), "rule %q is also declared by %s", r.Name, source)
+			d.File, d.Hint = r.Doc, "a denial names its rule, so names must differ"
+			continue
+		}
+		first[r.Name] = r.Source
+	}
+}
+
+// ruleSet is what rules are compiled against, from a team's plan or from a saved one alike.
+func ruleSet(g spec.PlanGates, agents []spec.PlanAgent, known []spec.ToolInfo) policies.RuleSet {
+	in := policies.RuleSet{Declared: g.Declared, Default: g.Default, Rules: g.Rules, Known: known}
+	for _, a := range agents {
+		tools := make([]spec.ToolInfo, len(a.Tools))
+		for i, t := range a.Tools {
+			tools[i] = t.ToolInfo
+		}
+		in.Agents = append(in.Agents, policies.AgentTools{Name: a.Name, Tools: tools})
+	}
+	return in
+}
+
+func (c *compiler) release() {
+	_, diags := policies.CompileRelease(c.plan.Release, roleSchemas(c.plan), "release.require")
+	c.diags = append(c.diags, diags...)
+}
+
+func roleSchemas(p *spec.Plan) []policies.RoleSchema {
+	var out []policies.RoleSchema
+	agents := p.ByName()
+	for _, t := range p.Tasks {
+		if a := agents[t.Assignee]; a != nil {
+			out = append(out, policies.RoleSchema{Role: a.Name, OutputSchema: a.OutputSchema})
+		}
+	}
+	return out
+}
