@@ -18,7 +18,6 @@ type checked struct {
 	ast      *cel.Ast // nil: never matches, or findings say why not
 	never    bool
 	cost     uint64
-	metered  bool
 	findings []finding
 }
 
@@ -50,7 +49,7 @@ func (c *compiler) rule(r *spec.PlanRule) {
 	if c.diags[before:].HasErrors(false) {
 		return
 	}
-	judges := c.judges(r, s, all, price)
+	judges := c.judges(r, s, all)
 	if len(judges) == 0 && !fromFile(r) {
 		c.dead(r, s)
 	}
@@ -124,7 +123,7 @@ func (c *compiler) check(r *spec.PlanRule, loose *cel.Ast, t *tool, price *prici
 		out.findings = []finding{f}
 		return out
 	}
-	out.ast, out.metered, out.findings = a, mustMeter(a), lint(c.provider, a)
+	out.ast, out.findings = a, lint(c.provider, a)
 	if untyped(t.input.typ) && reads(a, "input") {
 		out.findings = append(out.findings, finding{kind: "untyped", message: "input has no known type, so nothing checks what the rule reads of it"})
 	}
@@ -257,14 +256,14 @@ func toolWords(e ast.Expr, shadow []string) (out []ast.Expr) {
 }
 
 // judges makes the programs for the tools that somebody reaches, and puts them before their calls.
-func (c *compiler) judges(r *spec.PlanRule, s scope, all map[*tool]*checked, price *pricing) map[*tool]*judge {
+func (c *compiler) judges(r *spec.PlanRule, s scope, all map[*tool]*checked) map[*tool]*judge {
 	out := map[*tool]*judge{}
 	for _, t := range s.tools {
 		ch := all[t]
 		if !s.reached[t] || ch.ast == nil {
 			continue
 		}
-		j, err := c.program(r, ch, price)
+		j, err := c.program(r, ch)
 		if err != nil {
 			c.report(r, finding{kind: "type", message: fmt.Sprintf("cannot be planned: %v", err)})
 			continue
@@ -285,17 +284,9 @@ func (c *compiler) judges(r *spec.PlanRule, s scope, all map[*tool]*checked, pri
 	return out
 }
 
-func (c *compiler) program(r *spec.PlanRule, ch *checked, price *pricing) (*judge, error) {
-	p, err := ch.tool.env.Program(ch.ast, programOptions(ch.metered, price.of(ch.tool))...)
-	return &judge{rule: r, program: p, metered: ch.metered}, err
-}
-
-func programOptions(metered bool, price *pricing) []cel.ProgramOption {
-	opts := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if metered {
-		opts = append(opts, cel.CostTracking(price), cel.CostLimit(maxRuleCost), cel.InterruptCheckFrequency(interruptEvery))
-	}
-	return opts
+func (c *compiler) program(r *spec.PlanRule, ch *checked) (*judge, error) {
+	p, err := ch.tool.env.Program(ch.ast, cel.EvalOptions(cel.OptOptimize))
+	return &judge{rule: r, program: p}, err
 }
 
 func (c *compiler) dead(r *spec.PlanRule, s scope) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -147,7 +146,10 @@ func (v *verdict) decision() spec.Decision {
 }
 
 // variables are what a rule can name. CEL asks for them one by one.
-type variables struct{ request *Request }
+type variables struct {
+	request *Request
+	meter   meter
+}
 
 // ResolveName implements cel.Activation.
 func (v *variables) ResolveName(name string) (any, bool) {
@@ -168,6 +170,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.request.TaskID, true
 	case "toolCallId":
 		return v.request.ToolCallID, true
+	case tickName:
+		return v.meter.tick(), true
 	}
 	return nil, false
 }
@@ -178,18 +182,22 @@ func (v *variables) Parent() cel.Activation { return nil }
 var (
 	errPanic   = errors.New("the evaluator failed")
 	errNotBool = errors.New("the result is no boolean")
+	errSpent   = errors.New("it takes more steps than allowed")
 )
 
-// boolean takes a program's answer apart. Anything but true or false is an error.
-func boolean(out ref.Val, _ *cel.EvalDetails, err error) (bool, error) {
-	if err != nil {
+// boolean runs a program. Anything but true or false is an error, and so is whatever a loop that was stopped gives.
+func boolean(p cel.Program, vars any, m *meter) (bool, error) {
+	out, _, err := p.Eval(vars)
+	switch b, ok := out.(types.Bool); {
+	case m.spent:
+		return false, errSpent
+	case err != nil:
 		return false, err
-	}
-	b, ok := out.(types.Bool)
-	if !ok {
+	case !ok:
 		return false, errNotBool
+	default:
+		return bool(b), nil
 	}
-	return bool(b), nil
 }
 
 // cause says why a rule failed in words that hold nothing of the call: CEL's own errors quote keys and values.
@@ -199,12 +207,8 @@ func cause(err error) string {
 	switch {
 	case errors.As(err, &field):
 		return fmt.Sprintf("the input has no field %q", string(field))
-	case errors.Is(err, errPanic), errors.Is(err, errNotBool):
+	case errors.Is(err, errPanic), errors.Is(err, errNotBool), errors.Is(err, errSpent):
 		return msg
-	case strings.Contains(msg, "cost limit"):
-		return "it cost more than allowed"
-	case strings.Contains(msg, "interrupted"), strings.Contains(msg, "cancelled"):
-		return "it was cancelled"
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
 		return "it reads a field that is not there"
 	case strings.Contains(msg, "no such overload"):

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -169,15 +170,42 @@ func TestDecideUnderEndedContext(t *testing.T) {
 	}
 }
 
-func TestMeteredRuleStops(t *testing.T) {
+// A list longer than the schema says never reaches the gate. Should it, the loop still ends.
+func TestLoopsStop(t *testing.T) {
 	list := toolInfo("list", `{"type":"object","properties":{"xs":{"type":"array","maxItems":500,"items":{"type":"integer"}}},"required":["xs"]}`)
-	s := mustCompile(t, team([]spec.ToolInfo{list}, spec.Rule{When: "input.xs.filter(x, x >= 0).all(x, input.xs.all(y, x + y >= 0))", Action: "warn"}))
-	many := make([]any, 2_000)
+	many := make([]any, 20_000)
 	for i := range many {
 		many[i] = int64(i)
 	}
-	d := s.Decide(t.Context(), Request{ToolName: "list", AgentName: "a", Input: map[string]any{"xs": many}})
-	if d.Allowed() || d.GateOutcome != "error" || !strings.Contains(d.Reason, "it cost more than allowed") {
+	for _, when := range []string{"input.xs.all(x, input.xs.all(y, x + y >= 0))", "input.xs.exists(x, input.xs.exists(y, x + y < 0))",
+		"input.xs.filter(x, x >= 0).map(x, input.xs.filter(y, y > x)).size() < 0"} {
+		s := mustCompile(t, team([]spec.ToolInfo{list}, spec.Rule{When: when, Action: "warn"}))
+		d := s.Decide(t.Context(), Request{ToolName: "list", AgentName: "a", Input: map[string]any{"xs": many}})
+		if d.Allowed() || d.GateOutcome != "error" || !strings.Contains(d.Reason, "it takes more steps than allowed") {
+			t.Errorf("%s: %+v", when, d)
+		}
+	}
+}
+
+// ending is a context that ends while it is looked at.
+type ending struct {
+	context.Context
+	looks int
+}
+
+func (e *ending) Err() error {
+	if e.looks++; e.looks > 2 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestLoopsLookAtTheContext(t *testing.T) {
+	list := toolInfo("list", `{"type":"object","properties":{"xs":{"type":"array","maxItems":5000,"items":{"type":"integer"}}},"required":["xs"]}`)
+	s := mustCompile(t, team([]spec.ToolInfo{list}, spec.Rule{When: "input.xs.all(x, x == 0)", Action: "warn"}))
+	ctx := &ending{Context: t.Context()}
+	d := s.Decide(ctx, Request{ToolName: "list", AgentName: "a", Input: map[string]any{"xs": slices.Repeat([]any{int64(0)}, 5000)}})
+	if d.Allowed() || d.GateOutcome != "error" || len(d.Rules) != 1 || d.Rules[0].Outcome != "error" {
 		t.Errorf("%+v", d)
 	}
 }

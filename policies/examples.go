@@ -114,7 +114,7 @@ func (x *exampleRun) matches(t *tool, req *Request) (bool, error) {
 		}
 		return false, fmt.Errorf("no such overload")
 	}
-	j, err := x.program(x.rule, ch, x.price)
+	j, err := x.program(x.rule, ch)
 	if err != nil {
 		return false, err
 	}

@@ -33,7 +33,10 @@ func startOf(a *ast.AST, id int64) common.Location { return a.SourceInfo().GetSt
 // explain turns CEL's issues into findings. root is the tree that was checked; nil: none, it did not parse.
 func explain(iss *cel.Issues, p *provider, root ast.Expr, names []string) []finding {
 	var out []finding
-	for _, e := range iss.Errors() {
+	for i, e := range iss.Errors() {
+		if i == maxErrors {
+			break
+		}
 		f := finding{kind: "type", node: e.ExprID, at: e.Location}
 		switch msg := e.Message; {
 		case strings.HasPrefix(msg, "Syntax error: "):

@@ -53,7 +53,6 @@ type gate struct {
 type judge struct {
 	rule    *spec.PlanRule
 	program cel.Program
-	metered bool // its estimate is no bound: it runs under a cost limit and looks at its context
 }
 
 // Rules gives the rules with the tools each can match and the static cost of judging one call.
@@ -260,8 +259,6 @@ func (j *judge) matches(ctx context.Context, v *variables) (matched bool, err er
 			matched, err = false, errPanic
 		}
 	}()
-	if j.metered {
-		return boolean(j.program.ContextEval(ctx, v))
-	}
-	return boolean(j.program.Eval(v))
+	v.meter = meter{ctx: ctx}
+	return boolean(j.program, v, &v.meter)
 }

@@ -138,7 +138,7 @@ func TestCompileFindsMistakes(t *testing.T) {
 			`error gates.rules[0].when 1:27+0: rule "r": a rule cannot build google.protobuf.Int32Value [gate-type] | compare the fields instead`},
 		{"dead", `toolName == "bash" && false`, `warning gates.rules[0].when: rule "r" can never match a call of bash, file_edit, file_read, http_get [gate-dead]`},
 		{"too dear", `toolName == "file_edit" && ["x","y","z"].exists(s, input.old_string.matches("[a-z]{1,40}x") && s == input.path)`,
-			`error gates.rules[0].when: rule "r": judging one call may cost 25796264 units; at most 10000000 are allowed [gate-cost] | look at less: bound the field with maxLength or maxItems, or test a shorter one`},
+			`error gates.rules[0].when: rule "r": judging one call may cost 25796267 units; at most 10000000 are allowed [gate-cost] | look at less: bound the field with maxLength or maxItems, or test a shorter one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, ds := Compile(team(everyTool(), spec.Rule{When: c.when}))

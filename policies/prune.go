@@ -53,6 +53,8 @@ func (p *pruner) Optimize(ctx *cel.OptimizerContext, a *ast.AST) *ast.AST {
 			if to, ok := fold(e.AsCall()); ok {
 				ctx.UpdateExpr(e, to(ctx))
 			}
+		case e.Kind() == ast.ComprehensionKind:
+			addTick(ctx, e)
 		}
 	})
 	return a

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,8 +154,7 @@ func (c *releaseCompiler) requirement(req spec.Requirement, path spec.Path) {
 		}
 		return
 	}
-	price := &pricing{limit: defaultInputBytes, steps: map[string]uint64{}}
-	findings := append(inspect(parsed, price.steps), lint(c.provider, parsed)...)
+	findings := append(inspect(parsed, map[string]uint64{}), lint(c.provider, parsed)...)
 	if f, ok := wantBool(parsed); !ok {
 		findings = append(findings, f)
 	}
@@ -167,13 +165,59 @@ func (c *releaseCompiler) requirement(req spec.Requirement, path spec.Path) {
 	if c.diags[before:].HasErrors(false) {
 		return
 	}
-	program, err := c.env.Program(parsed, programOptions(true, price)...)
+	program, err := c.program(parsed)
 	if err != nil {
 		report(finding{kind: "type", message: fmt.Sprintf("cannot be planned: %v", err)})
 		return
 	}
 	c.release.requirements = append(c.release.requirements, requirement{req, program, rolesRead(parsed, c.results.names)})
 }
+
+// program plans a requirement with its loops metered. Results have no bounds, so there is no estimate to hold it to.
+func (c *releaseCompiler) program(a *cel.Ast) (cel.Program, error) {
+	opt, err := cel.NewStaticOptimizer(metering{})
+	if err != nil {
+		return nil, err
+	}
+	a, iss := opt.Optimize(c.env, a)
+	if iss != nil && iss.Err() != nil {
+		return nil, iss.Err()
+	}
+	return c.env.Program(a, cel.EvalOptions(cel.OptOptimize))
+}
+
+// metering puts a meter into every loop.
+type metering struct{}
+
+// Optimize implements cel.ASTOptimizer.
+func (metering) Optimize(ctx *cel.OptimizerContext, a *ast.AST) *ast.AST {
+	walk(a.Expr(), nil, func(e ast.Expr, _ []string) {
+		if e.Kind() == ast.ComprehensionKind {
+			addTick(ctx, e)
+		}
+	})
+	return a
+}
+
+// resultVariables are what a requirement can name.
+type resultVariables struct {
+	results map[string]any
+	meter   meter
+}
+
+// ResolveName implements cel.Activation.
+func (v *resultVariables) ResolveName(name string) (any, bool) {
+	switch name {
+	case "results":
+		return v.results, true
+	case tickName:
+		return v.meter.tick(), true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (v *resultVariables) Parent() cel.Activation { return nil }
 
 // sharpen gives the hints that only results need: their valid names, roles with a hyphen, answers without a schema.
 func (c *releaseCompiler) sharpen(all []finding) []finding {
@@ -234,15 +278,14 @@ func (r *Release) Judge(results map[string]RoleResult) []spec.Released {
 		}
 		values[role] = v
 	}
-	vars := map[string]any{"results": values}
 	out := make([]spec.Released, len(r.requirements))
 	for i, req := range r.requirements {
-		out[i] = req.judge(values, vars, bad)
+		out[i] = req.judge(values, bad)
 	}
 	return out
 }
 
-func (q *requirement) judge(values, vars map[string]any, bad error) spec.Released {
+func (q *requirement) judge(values map[string]any, bad error) spec.Released {
 	failed := func(reason string) spec.Released {
 		return spec.Released{Name: q.Name, Outcome: outcomeError, Reason: reason}
 	}
@@ -254,7 +297,8 @@ func (q *requirement) judge(values, vars map[string]any, bad error) spec.Release
 	if bad != nil {
 		return failed(bad.Error())
 	}
-	held, err := boolean(q.program.ContextEval(context.Background(), vars))
+	vars := &resultVariables{results: values}
+	held, err := boolean(q.program, vars, &vars.meter)
 	switch {
 	case err != nil:
 		return failed("it could not be evaluated: " + strings.Replace(cause(err), "the input", "the result", 1))

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"slices"
 	"sort"
@@ -11,6 +12,7 @@ import (
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // CompileOptions is what the command line adds to a team file.
@@ -60,13 +62,15 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.gates()
 	c.release()
 	c.budgets()
-	c.plan.Flags = c.flags()
-	c.plan.Enforcement = enforcement(c.plan)
-	c.diags.Sort()
 	if c.diags.HasErrors(false) {
+		c.diags.Sort()
 		return nil, c.diags
 	}
-	if err := seal(c.plan); err != nil {
+	c.unused()
+	c.diags.Sort()
+	c.plan.Flags = c.flags()
+	c.plan.Enforcement = enforcement(c.plan)
+	if err := SealPlan(c.plan); err != nil {
 		c.diags.Errorf("plan-encoding", "", "the plan cannot be encoded: %v", err)
 		return nil, c.diags
 	}
@@ -81,8 +85,8 @@ type compiler struct {
 	diags spec.Diagnostics
 }
 
-// seal puts the plan's digest in.
-func seal(p *spec.Plan) error {
+// SealPlan puts the plan's digest in. A plan that is changed afterwards is refused when it is read.
+func SealPlan(p *spec.Plan) error {
 	raw, err := p.Encode()
 	if err != nil {
 		return err
@@ -197,17 +201,29 @@ func (c *compiler) providers() {
 			c.diags.Errorf("provider-name-taken", at, "%q is the name of a built-in provider", name).Hint = "choose another name, such as my-" + name
 			continue
 		}
+		if name := secretParameter(p.BaseURL); name != "" {
+			c.diags.Errorf("secret-in-url", at.Key("baseURL"), "baseURL carries the secret %s", name).Hint = "a plan and a log show addresses; use apiKey: {env: NAME}"
+		}
 		out := spec.PlanProvider{Provider: p}
-		switch {
-		case p.Kind == "scripted" && p.Cassette == "":
-			c.diags.Errorf("provider-cassette", at, "a scripted provider needs a cassette").Hint = "add cassette: FILE"
-		case p.Kind != "scripted" && p.Cassette != "":
-			c.diags.Errorf("provider-cassette", at.Key("cassette"), "only a scripted provider plays a cassette")
-		case p.Kind == "scripted":
+		if p.Cassette != "" {
 			out.CassetteDigest = c.b.Cassettes[p.Cassette].Digest
 		}
 		c.plan.Providers[name] = out
 	}
+}
+
+// secretParameter gives the query parameter that looks like it holds a secret, or nothing.
+func secretParameter(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "" // whoever dials it says so
+	}
+	for _, name := range sortedKeys(u.Query()) {
+		if redact.SensitiveKey(name) || name == "key" {
+			return "parameter " + name
+		}
+	}
+	return ""
 }
 
 // provider gives an agent's provider and puts a built-in one into the plan when it is used.

@@ -158,6 +158,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 		v.fail("integrity", "the event log has %d events and another end than the receipt says", ref.Events)
 		return
 	}
+	before := len(v.Reasons)
 	for _, t := range r.Tasks {
 		if facts.status[t.ID] != t.Status {
 			v.fail("integrity", "task %q is %q in the event log and %q in the receipt", t.ID, facts.status[t.ID], t.Status)
@@ -166,7 +167,9 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	if facts.plan != r.Plan.Digest {
 		v.fail("integrity", "the event log is of another plan")
 	}
-	v.Integrity = IntegrityChain
+	if len(v.Reasons) == before {
+		v.Integrity = IntegrityChain
+	}
 }
 
 // bind holds the receipt against the plan it is said to be of.

@@ -43,9 +43,8 @@ type agentParts struct {
 // toolParts is a granted tool with its compiled schemas.
 type toolParts struct {
 	Tool
-	schema any // decoded, for shaping
-	input  *schemas.Validator
-	output *schemas.Validator // nil: any result
+	input  *schema
+	output *schema // nil: any result
 }
 
 // pass is the door.
@@ -172,8 +171,8 @@ func (t *toolParts) decode(arguments string, limit int) (map[string]any, error) 
 	if err != nil {
 		return nil, fmt.Errorf("Invalid input for tool %q: %s", t.Name, err)
 	}
-	canon.Shape(t.schema, input)
-	if vs := t.input.Validate(input); len(vs) > 0 {
+	canon.Shape(t.input.decoded, input)
+	if vs := t.input.validator.Validate(input); len(vs) > 0 {
 		return nil, fmt.Errorf("Invalid input for tool %q:%s", t.Name, bullets(vs))
 	}
 	return input, nil
@@ -216,7 +215,7 @@ func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core
 	if err != nil {
 		return failed("framework", "the judged input cannot be read back: "+err.Error())
 	}
-	canon.Shape(tool.schema, input)
+	canon.Shape(tool.input.decoded, input)
 	out := tool.call(ctx, Invocation{ID: e.Call.ID, AgentName: parts.agent.Name, TaskID: e.TaskID, Input: input, Canonical: e.Call.Canonical})
 	if ctx.Err() != nil && out.IsError {
 		return core.Result{Cancelled: true, Tool: &out}
@@ -247,9 +246,9 @@ func (t *toolParts) check(out spec.ToolResult) spec.ToolResult {
 	}
 	var vs []schemas.Violation
 	if out.Data != nil {
-		vs = t.output.ValidateJSON(out.Data)
+		vs = t.output.validator.ValidateJSON(out.Data)
 	} else {
-		vs = t.output.Validate(out.Text)
+		vs = t.output.validator.Validate(out.Text)
 	}
 	if len(vs) > 0 {
 		return spec.ToolResult{IsError: true, Text: fmt.Sprintf("Invalid output for tool %q:%s", t.Name, bullets(vs))}

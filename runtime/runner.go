@@ -57,6 +57,7 @@ type Runner struct {
 	release *policies.Release
 	mask    func(string) string
 	agents  map[string]*spec.PlanAgent
+	schemas map[string]*schema // by text
 }
 
 // Result is a receipt with what it vouches for.
@@ -76,7 +77,7 @@ type Output struct {
 
 // New prepares a run. Rules are compiled again from the plan; an error means the plan does not fit this program.
 func New(plan *spec.Plan, o Options) (*Runner, error) {
-	r := &Runner{plan: plan, o: o, mask: o.Mask, budgets: Narrow(plan.Budgets, o.Ceilings), agents: plan.ByName()}
+	r := &Runner{plan: plan, o: o, mask: o.Mask, budgets: Narrow(plan.Budgets, o.Ceilings), agents: plan.ByName(), schemas: map[string]*schema{}}
 	if r.mask == nil {
 		r.mask = func(s string) string { return s }
 	}
@@ -231,22 +232,40 @@ func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*tool
 		}
 		t.ToolInfo = g.ToolInfo // what was planned, judged and shown to the model is what counts
 		p := &toolParts{Tool: t}
-		if p.input, err = schemas.Compile(g.InputSchema); err != nil {
+		if p.input, err = r.compiled(g.InputSchema); err == nil && len(g.OutputSchema) > 0 {
+			p.output, err = r.compiled(g.OutputSchema)
+		}
+		if err != nil {
 			return nil, closer, fmt.Errorf("tool %q: %w", g.Name, err)
-		}
-		if len(g.OutputSchema) > 0 {
-			if p.output, err = schemas.Compile(g.OutputSchema); err != nil {
-				return nil, closer, fmt.Errorf("tool %q: output %w", g.Name, err)
-			}
-		}
-		if len(g.InputSchema) > 0 {
-			if err := json.Unmarshal(g.InputSchema, &p.schema); err != nil {
-				return nil, closer, fmt.Errorf("tool %q: its schema is not valid JSON", g.Name)
-			}
 		}
 		out[g.Name] = p
 	}
 	return out, closer, nil
+}
+
+// schema is a schema both ways it is used: decoded for shaping, compiled for checking.
+type schema struct {
+	decoded   any
+	validator *schemas.Validator
+}
+
+// compiled compiles each schema of the run once: many agents hold the same tools.
+func (r *Runner) compiled(text spec.Schema) (*schema, error) {
+	if s := r.schemas[string(text)]; s != nil {
+		return s, nil
+	}
+	v, err := schemas.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &schema{validator: v}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &s.decoded); err != nil {
+			return nil, errors.New("its schema is not valid JSON")
+		}
+	}
+	r.schemas[string(text)] = s
+	return s, nil
 }
 
 // treeOf gives the digest of an agent's folder, or a word that says why there is none. Such a word never equals a
@@ -282,11 +301,11 @@ func (r *Runner) answers() (map[string]core.AnswerCheck, error) {
 		if len(a.OutputSchema) == 0 {
 			continue
 		}
-		v, err := schemas.Compile(a.OutputSchema)
+		sch, err := r.compiled(a.OutputSchema)
 		if err != nil {
 			return nil, fmt.Errorf("agent %q: outputSchema: %w", a.Name, err)
 		}
-		out[a.Name] = answerCheck(v, a.OutputSchema)
+		out[a.Name] = sch.answer
 	}
 	return out, nil
 }

@@ -25,9 +25,6 @@ func (c *compiler) governance() {
 	names := c.agentNames()
 	for i, r := range g.RequiredRoles {
 		where := at.Key("requiredRoles").Index(i)
-		if slices.Contains(g.RequiredRoles[:i], r) {
-			c.diags.Errorf("governance-roles", where, "role %q is required twice", r)
-		}
 		if !slices.Contains(names, r) {
 			c.diags.Errorf("governance-roles", where, "required role %q is no agent of this team", r).Hint = spec.DidYouMean(r, names)
 		}
@@ -54,9 +51,6 @@ func (c *compiler) order(g *spec.Governance, at spec.Path) {
 	for i, r := range g.RequiredOrder {
 		if !slices.Contains(g.RequiredRoles, r) {
 			c.diags.Errorf("governance-order", at.Index(i), "requiredOrder names %q, which is not in requiredRoles", r).Hint = spec.DidYouMean(r, g.RequiredRoles)
-		}
-		if slices.Contains(g.RequiredOrder[:i], r) {
-			c.diags.Errorf("governance-order", at.Index(i), "requiredOrder names %q twice", r)
 		}
 	}
 	for _, r := range g.RequiredRoles {
@@ -117,7 +111,6 @@ func (c *compiler) topology() {
 	default:
 		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare governance with requiredRoles, or give --agent NAME"
 	}
-	c.unused()
 }
 
 func (c *compiler) single(name, source, reason string) {
@@ -150,8 +143,9 @@ func (c *compiler) roles(g *spec.Governance) {
 	}
 }
 
+// unused says who works on nothing, where nobody asked for that.
 func (c *compiler) unused() {
-	if c.o.Agent != "" || len(c.plan.Tasks) == 0 {
+	if c.o.Agent != "" {
 		return
 	}
 	working := workingAgents(c.plan)
@@ -178,9 +172,6 @@ func (c *compiler) gates() {
 		}
 		g.Declared = true
 		at := spec.Path("agents").Index(i).Key("gates")
-		if a.Gates.Default != "" {
-			c.diags.Errorf("gate-default", at.Key("default"), "an agent's gates only add rules; default belongs to the team's gates")
-		}
 		c.rules(&g, a.Gates, "agent "+a.Name, a.Name, at)
 	}
 	c.uniqueNames(g.Rules)
@@ -228,7 +219,7 @@ func ruleSet(g spec.PlanGates, agents []spec.PlanAgent, known []spec.ToolInfo) p
 		for i, t := range a.Tools {
 			tools[i] = t.ToolInfo
 		}
-		in.Agents = append(in.Agents, policies.AgentTools{Name: a.Name, Tools: tools})
+		in.Agents = append(in.Agents, policies.AgentTools{Name: a.Name, Tools: tools, MaxInputBytes: a.MaxToolInputBytes})
 	}
 	return in
 }
@@ -238,11 +229,13 @@ func (c *compiler) release() {
 	c.diags = append(c.diags, diags...)
 }
 
+// roleSchemas are the agents whose results requirements may read: those at work. Where one agent was asked for alone,
+// every agent is: a requirement about another one is then unmet, not wrong.
 func roleSchemas(p *spec.Plan) []policies.RoleSchema {
+	working := workingAgents(p)
 	var out []policies.RoleSchema
-	agents := p.ByName()
-	for _, t := range p.Tasks {
-		if a := agents[t.Assignee]; a != nil {
+	for i := range p.Agents {
+		if a := &p.Agents[i]; working[a.Name] || p.RoutingDecision.Source == "override" {
 			out = append(out, policies.RoleSchema{Role: a.Name, OutputSchema: a.OutputSchema})
 		}
 	}

@@ -5,7 +5,7 @@ import "strings"
 // DidYouMean gives a hint for a wrong name: the nearest valid one if it is near, else all of them. No valid names give
 // no hint.
 func DidYouMean(name string, valid []string) string {
-	if best := Nearest(name, valid); best != "" {
+	if best := Nearest(name, valid); best != "" && name != "" {
 		return "did you mean " + best + "?"
 	}
 	if len(valid) == 0 {

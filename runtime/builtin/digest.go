@@ -11,12 +11,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // TreeLimits bound a tree digest. A zero field takes the default.
 type TreeLimits struct {
 	Files int   // files and links; default 50,000
 	Bytes int64 // content, all files together; default 1 GiB
+	// Skip are absolute files and folders that are left out: what the run itself writes meanwhile.
+	Skip []string
 }
 
 // TreeDigest says what a folder holds, as evidence that nothing changed between two moments: the names of all files,
@@ -40,6 +44,7 @@ func TreeDigest(ctx context.Context, dir string, limits TreeLimits) (string, err
 		return "", fmt.Errorf("tree digest: %w", cause(err))
 	}
 	defer root.Close()
+	d.skip = namesBelow(dir, limits.Skip)
 	w := walker{ctx: ctx, visit: d.add}
 	err = w.walk(root, ".", nil, 0)
 	if err == nil && w.unreadable+w.tooDeep+w.tooMany > 0 {
@@ -57,6 +62,7 @@ type treeDigest struct {
 	limits  TreeLimits
 	sum     hash.Hash // of all records
 	one     hash.Hash // of one file
+	skip    []string  // names below the folder
 	files   int
 	bytes   int64
 	copyBuf []byte
@@ -64,8 +70,30 @@ type treeDigest struct {
 
 func (d *treeDigest) String() string { return "sha256:" + hex.EncodeToString(d.sum.Sum(nil)) }
 
+// namesBelow gives the paths that lie in a folder, as names below it, links on the way resolved.
+func namesBelow(dir string, paths []string) []string {
+	var names []string
+	for _, p := range paths {
+		for _, base := range []string{dir, resolved(dir)} {
+			for _, path := range []string{p, resolved(p)} {
+				if rel, err := filepath.Rel(base, path); err == nil && filepath.IsLocal(rel) {
+					names = append(names, filepath.ToSlash(rel))
+				}
+			}
+		}
+	}
+	return names
+}
+
+func (d *treeDigest) skipped(name string) bool {
+	return slices.ContainsFunc(d.skip, func(s string) bool { return name == s || strings.HasPrefix(name, s+"/") })
+}
+
 // add hashes one record. Every part has a length before it or a fixed one, so that no two trees give one text.
 func (d *treeDigest) add(dir *os.Root, e fs.DirEntry, name string) error {
+	if d.skipped(name) {
+		return nil
+	}
 	if d.files++; d.files > d.limits.Files {
 		return fmt.Errorf("more than %d files", d.limits.Files)
 	}

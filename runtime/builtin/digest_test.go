@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -92,5 +93,38 @@ func TestTreeDigestLimits(t *testing.T) {
 	}
 	if _, err := TreeDigest(t.Context(), dir, TreeLimits{Files: 2, Bytes: 10}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTreeDigestLeavesOutWhatTheRunWrites(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := func() string {
+		t.Helper()
+		d, err := TreeDigest(t.Context(), dir, TreeLimits{Skip: []string{filepath.Join(dir, "state"), filepath.Join(dir, "receipt.json"), "/elsewhere"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	write("a.go", "x")
+	before := digest()
+	write("state/runs/1/events.jsonl", "{}")
+	write("receipt.json", "{}")
+	if digest() != before {
+		t.Error("the run's own files count")
+	}
+	write("state-of-affairs.md", "y")
+	if digest() == before {
+		t.Error("a file that only starts like a skipped one is left out")
 	}
 }

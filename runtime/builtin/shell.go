@@ -90,7 +90,12 @@ func (s *shell) program() (string, error) {
 	if s.path != "" {
 		return s.path, nil
 	}
-	search, _ := s.env("PATH")
+	return FindBash(s.env)
+}
+
+// FindBash gives the bash that the tool runs: the first on env's PATH, else in the usual places.
+func FindBash(env func(name string) (value string, ok bool)) (string, error) {
+	search, _ := env("PATH")
 	for _, dir := range append(filepath.SplitList(search), "/bin", "/usr/bin", "/usr/local/bin") {
 		file := filepath.Join(dir, "bash")
 		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -1,8 +1,9 @@
 // Package openai talks to servers with an OpenAI-compatible chat completions endpoint: OpenAI itself, Ollama, vLLM,
 // llama.cpp, gateways. Start at [New]; a [Model] is a runtime.Model.
 //
-// It makes no retries, follows no redirects, uses no proxy and reads no environment variable. The SDK builds and
-// authenticates requests and splits event streams. Answers are decoded here, because the SDK turns what it cannot read
+// It makes no retries, follows no redirects, uses no proxy and reads no environment variable. The SDK addresses,
+// authenticates and sends requests and splits event streams. Their bodies are written here, since a conversation is sent
+// again at every turn and has to be written fast. Answers are decoded here, because the SDK turns what it cannot read
 // into zero values, and an answer that cannot be read must be an error.
 //
 // # What counts as complete

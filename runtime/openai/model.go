@@ -100,6 +100,10 @@ func (m *Model) dial() (*endpoint, error) {
 	return e, nil
 }
 
+// maxIdleConns is how many connections wait for their next turn. Tasks that run at once share a provider; with fewer
+// than that, the others pay for a new connection and its handshake at every turn.
+const maxIdleConns = 256
+
 func (m *Model) client() *http.Client {
 	c := http.Client{}
 	if m.opts.HTTPClient != nil {
@@ -111,7 +115,7 @@ func (m *Model) client() *http.Client {
 			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 10 * time.Second,
 			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: 8, // tasks that run at once share a provider
+			MaxIdleConnsPerHost: maxIdleConns,
 			IdleConnTimeout:     90 * time.Second,
 		}
 	}
@@ -164,18 +168,15 @@ func (m *Model) exchange(ctx context.Context, e *endpoint, req *spec.ModelReques
 
 // post gives a response with status 2xx, whose body the caller closes.
 func (m *Model) post(ctx context.Context, e *endpoint, req *spec.ModelRequest, askUsage bool) (*http.Response, error) {
-	params, err := m.params(e, req, askUsage)
+	body, err := m.body(e, req, askUsage)
 	if err != nil {
 		return nil, err
 	}
-	opts := []option.RequestOption{}
-	if m.opts.Stream {
-		opts = append(opts, option.WithJSONSet("stream", true))
-	}
-	// resp is also set where the SDK gives an error for the status; body only where it gives none.
-	var resp, body *http.Response
-	opts = append(opts, option.WithResponseInto(&resp), option.WithResponseBodyInto(&body))
-	_, err = e.chat.New(ctx, params, opts...)
+	// resp is also set where the SDK gives an error for the status; unread only where it gives none, and keeps the SDK
+	// from decoding the answer.
+	var resp, unread *http.Response
+	_, err = e.chat.New(ctx, openai.ChatCompletionNewParams{}, option.WithRequestBody("application/json", body),
+		option.WithResponseInto(&resp), option.WithResponseBodyInto(&unread))
 	if resp == nil {
 		return nil, connectionFailure(e.host, err)
 	}

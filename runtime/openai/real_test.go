@@ -3,14 +3,8 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,92 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/testdata/real/parts"
 )
-
-// part gives the path of a program of others. Where it is absent the test is skipped, loudly, or fails if the parts are
-// required.
-func part(t *testing.T, path string) (dir, file string) {
-	t.Helper()
-	dir = os.Getenv("OMA_REAL_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", ".real")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file = filepath.Join(dir, path)
-	if _, err := os.Stat(file); err == nil {
-		return dir, file
-	}
-	const hint = "%s is absent; install it with: make tools"
-	if os.Getenv("OMA_REAL_REQUIRED") == "1" {
-		t.Fatalf(hint, file)
-	}
-	t.Skipf("NOT TESTED AGAINST THE REAL PART: "+hint, file)
-	return "", ""
-}
-
-// start runs a server for one test and gives its address once it answers.
-func start(t *testing.T, command func(port string) *exec.Cmd) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	var output bytes.Buffer
-	cmd := command(port)
-	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		kill := time.AfterFunc(3*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		kill.Stop()
-		if t.Failed() {
-			t.Logf("server said:\n%s", output.String())
-		}
-	})
-	address := "http://127.0.0.1:" + port
-	for range 200 {
-		if resp, err := http.Get(address + "/v1/models"); err == nil {
-			resp.Body.Close()
-			return address + "/v1"
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s does not answer", cmd.Path)
-	return ""
-}
-
-func aimock(t *testing.T) string {
-	_, cli := part(t, "node_modules/@copilotkit/aimock/dist/cli.js")
-	fixtures, err := filepath.Abs("../../testdata/real/aimock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return start(t, func(port string) *exec.Cmd {
-		return exec.Command("node", cli, "-p", port, "-f", fixtures, "--validate-on-load", "--strict")
-	})
-}
-
-func ollama(t *testing.T) string {
-	part(t, ".model")
-	dir, program := part(t, "bin/ollama")
-	return start(t, func(port string) *exec.Cmd {
-		cmd := exec.Command(program, "serve")
-		cmd.Env = []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
-			"OLLAMA_HOST=127.0.0.1:" + port, "OLLAMA_MODELS=" + filepath.Join(dir, "models"),
-		}
-		return cmd
-	})
-}
 
 var weather = spec.ToolInfo{
 	Name: "get_weather", Description: "the weather in a city",
@@ -145,7 +55,7 @@ func answered(req *spec.ModelRequest, msg spec.Message) *spec.ModelRequest {
 }
 
 func TestRealAimock(t *testing.T) {
-	base := aimock(t)
+	base := parts.Aimock(t, "testdata/real/aimock.json")
 	modes(t, func(t *testing.T, stream bool) {
 		m := New(Options{Name: "local", BaseURL: base, APIKey: "key-0000", Stream: stream})
 		t.Run("text and usage", func(t *testing.T) {
@@ -208,7 +118,7 @@ func TestRealAimock(t *testing.T) {
 
 // TestRealAimockBusy has a server of its own: it counts requests.
 func TestRealAimockBusy(t *testing.T) {
-	m := New(Options{Name: "local", BaseURL: aimock(t), Stream: true})
+	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
 	_, err := m.Complete(t.Context(), user("gpt-4o", "busy"), nil)
 	pe := providerError(t, err)
 	if pe.Info.HTTPStatus != 429 || !pe.Info.Retryable || pe.Info.Message != "slow down" {
@@ -220,7 +130,7 @@ func TestRealAimockBusy(t *testing.T) {
 }
 
 func TestRealAimockTornStream(t *testing.T) {
-	m := New(Options{Name: "local", BaseURL: aimock(t), Stream: true})
+	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
 	heard := ""
 	resp, err := m.Complete(t.Context(), user("gpt-4o", "torn"), func(s string) { heard += s })
 	pe := providerError(t, err)
@@ -233,7 +143,7 @@ func TestRealAimockTornStream(t *testing.T) {
 }
 
 func TestRealAimockCancelled(t *testing.T) {
-	m := New(Options{Name: "local", BaseURL: aimock(t), Stream: true})
+	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	within(t, func() {
@@ -245,7 +155,7 @@ func TestRealAimockCancelled(t *testing.T) {
 }
 
 func TestRealOllama(t *testing.T) {
-	base := ollama(t)
+	base := parts.Ollama(t)
 	modes(t, func(t *testing.T, stream bool) {
 		m := New(Options{Name: "local", BaseURL: base, Stream: stream})
 		t.Run("text and usage", func(t *testing.T) {

@@ -1,45 +1,49 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/open-multi-agent/oma/spec"
 )
 
-func (m *Model) params(e *endpoint, req *spec.ModelRequest, askUsage bool) (openai.ChatCompletionNewParams, error) {
-	p := openai.ChatCompletionNewParams{Model: req.Model, Messages: m.messages(req)}
-	for i := range req.Tools {
-		tool, err := toolParam(&req.Tools[i])
-		if err != nil {
-			return p, err
-		}
-		p.Tools = append(p.Tools, tool)
-	}
-	if n := req.MaxOutputTokens; n > 0 {
-		if e.official {
-			p.MaxCompletionTokens = param.NewOpt(n)
-		} else {
-			p.MaxTokens = param.NewOpt(n)
-		}
-	}
-	if req.Temperature != nil {
-		p.Temperature = param.NewOpt(*req.Temperature)
+// body writes a request. The SDK's own parameter types are not used: they encode every message through several nested
+// marshalers, and since each turn sends the whole conversation again, an agent of 200 turns spent more time in them than
+// in everything else together.
+func (m *Model) body(e *endpoint, req *spec.ModelRequest, askUsage bool) ([]byte, error) {
+	r := request{Model: req.Model, Messages: m.messages(req), Tools: toolParams(req.Tools), Temperature: req.Temperature, Stream: m.opts.Stream}
+	if n := max(req.MaxOutputTokens, 0); e.official {
+		r.MaxCompletionTokens = n
+	} else {
+		r.MaxTokens = n
 	}
 	if askUsage {
-		p.StreamOptions.IncludeUsage = param.NewOpt(true)
+		r.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
-	return p, nil
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&r); err != nil {
+		return nil, unsendable(req.Tools, err)
+	}
+	return b.Bytes(), nil
 }
 
-func (m *Model) messages(req *spec.ModelRequest) []openai.ChatCompletionMessageParamUnion {
-	out := make([]openai.ChatCompletionMessageParamUnion, 0, len(req.Messages)+1)
+// unsendable says which schema kept a request from being written: nothing else in it can.
+func unsendable(tools []spec.ToolInfo, err error) error {
+	for _, t := range tools {
+		if t.InputSchema != nil && !json.Valid(t.InputSchema) {
+			return failf(codeBadRequest, "input schema of tool %s is not valid JSON", t.Name)
+		}
+	}
+	return failf(codeBadRequest, "request cannot be written: %v", err)
+}
+
+func (m *Model) messages(req *spec.ModelRequest) []requestMessage {
+	out := make([]requestMessage, 0, len(req.Messages)+1)
 	if req.System != "" {
-		out = append(out, openai.SystemMessage(req.System))
+		out = append(out, requestMessage{Role: "system", Content: &req.System})
 	}
 	// Reasoning belongs to the tool loop it began in, which the last user message opened.
 	loop := len(req.Messages)
@@ -52,38 +56,33 @@ func (m *Model) messages(req *spec.ModelRequest) []openai.ChatCompletionMessageP
 		msg := &req.Messages[i]
 		switch msg.Role {
 		case spec.RoleAssistant:
-			out = append(out, assistantParam(msg, i >= loop))
+			out = append(out, assistantMessage(msg, i >= loop))
 		case spec.RoleTool:
-			out = append(out, openai.ToolMessage(msg.Text, msg.ToolCallID))
+			out = append(out, requestMessage{Role: "tool", Content: &msg.Text, ToolCallID: msg.ToolCallID})
 		default:
-			out = append(out, openai.UserMessage(msg.Text))
+			out = append(out, requestMessage{Role: "user", Content: &msg.Text})
 		}
 	}
 	return out
 }
 
-func assistantParam(msg *spec.Message, echo bool) openai.ChatCompletionMessageParamUnion {
-	a := &openai.ChatCompletionAssistantMessageParam{}
+func assistantMessage(msg *spec.Message, echo bool) requestMessage {
+	a := requestMessage{Role: "assistant"}
 	// Content may be left out only beside tool calls; some servers refuse an empty one there.
 	if msg.Text != "" || len(msg.ToolCalls) == 0 {
-		a.Content.OfString = param.NewOpt(msg.Text)
+		a.Content = &msg.Text
 	}
 	for _, c := range msg.ToolCalls {
 		args := c.Arguments
 		if isBlank(args) {
 			args = "{}" // several servers refuse the empty text they themselves sent
 		}
-		a.ToolCalls = append(a.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID:       c.ID,
-				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: args},
-			},
-		})
+		a.ToolCalls = append(a.ToolCalls, requestCall{ID: c.ID, Type: "function", Function: calledFunction{c.Name, args}})
 	}
-	if echo && msg.Reasoning != "" && len(msg.ToolCalls) > 0 {
-		a.SetExtraFields(map[string]any{"reasoning_content": msg.Reasoning})
+	if echo && len(msg.ToolCalls) > 0 {
+		a.ReasoningContent = msg.Reasoning
 	}
-	return openai.ChatCompletionMessageParamUnion{OfAssistant: a}
+	return a
 }
 
 func isBlank(args string) bool {
@@ -91,19 +90,14 @@ func isBlank(args string) bool {
 	return t == "" || t == "null"
 }
 
-func toolParam(t *spec.ToolInfo) (openai.ChatCompletionToolUnionParam, error) {
-	schema := t.InputSchema
-	if schema == nil {
-		schema = spec.Schema(`{"type":"object","properties":{}}`)
+func toolParams(tools []spec.ToolInfo) []requestTool {
+	var out []requestTool
+	for _, t := range tools {
+		schema := t.InputSchema
+		if schema == nil {
+			schema = spec.Schema(`{"type":"object","properties":{}}`)
+		}
+		out = append(out, requestTool{Type: "function", Function: offeredFunction{t.Name, t.Description, schema}})
 	}
-	if !json.Valid(schema) {
-		return openai.ChatCompletionToolUnionParam{}, failf(codeBadRequest, "input schema of tool %s is not valid JSON", t.Name)
-	}
-	f := shared.FunctionDefinitionParam{Name: t.Name}
-	if t.Description != "" {
-		f.Description = param.NewOpt(t.Description)
-	}
-	// Raw, so that the model sees the schema as written and not a decoded and re-encoded one.
-	f.SetExtraFields(map[string]any{"parameters": schema})
-	return openai.ChatCompletionFunctionTool(f), nil
+	return out
 }

@@ -3,7 +3,57 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/open-multi-agent/oma/spec"
 )
+
+// request is the body of a chat completion.
+type request struct {
+	Model    string           `json:"model"`
+	Messages []requestMessage `json:"messages"`
+	Tools    []requestTool    `json:"tools,omitempty"`
+	// Of the two names for the output limit one is used. 0: no limit.
+	MaxTokens           int64          `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int64          `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64       `json:"temperature,omitempty"`
+	Stream              bool           `json:"stream,omitempty"`
+	StreamOptions       *streamOptions `json:"stream_options,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type requestMessage struct {
+	Role             string        `json:"role"`
+	Content          *string       `json:"content,omitempty"` // nil: left out, which is not the same as empty
+	ReasoningContent string        `json:"reasoning_content,omitempty"`
+	ToolCalls        []requestCall `json:"tool_calls,omitempty"`
+	ToolCallID       string        `json:"tool_call_id,omitempty"`
+}
+
+type requestCall struct {
+	ID       string         `json:"id"`
+	Type     string         `json:"type"`
+	Function calledFunction `json:"function"`
+}
+
+type calledFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type requestTool struct {
+	Type     string          `json:"type"`
+	Function offeredFunction `json:"function"`
+}
+
+// offeredFunction has its parameters raw, so that the model sees the schema as written.
+type offeredFunction struct {
+	Name        string      `json:"name"`
+	Description string      `json:"description,omitempty"`
+	Parameters  spec.Schema `json:"parameters"`
+}
 
 // completion is a whole answer, or one event of a streamed one: they differ in the name of the message alone.
 type completion struct {

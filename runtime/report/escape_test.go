@@ -8,8 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -40,6 +38,7 @@ func TestN16EscapeLog(t *testing.T) {
 		{"after space", "a\n \t\u00a0\u3000::error::x", "a\n \t\u00a0\u3000\\u{3a}:error::x"},
 		{"after what is not seen", "\ufe0f::error::x", "\ufe0f\\u{3a}:error::x"},
 		{"around what is not seen", ":\u034f:error::x", "\\u{3a}\u034f:error::x"},
+		{"around a filler", ":\u3164:error::x", "\\u{3a}\u3164:error::x"},
 		{"within a line", "std::vector a::b", "std::vector a::b"},
 		{"one colon", ":tada:", ":tada:"},
 		{"older command, anywhere", `{"m": "x ##[add-mask]y"}`, `{"m": "x ##\u{5b}add-mask]y"}`},
@@ -64,7 +63,8 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 
 // said puts one text wherever a verdict has foreign text.
 func said(s string) *runtime.GateVerdict {
-	reasons := []spec.Reason{{Code: "role-failed", Message: s}, {Code: "integrity", Message: s}, {Code: s, Message: s}}
+	word := s + "?" // never one that means something
+	reasons := []spec.Reason{{Code: "role-failed", Message: s}, {Code: "integrity", Message: s}, {Code: word, Message: s}}
 	r := &spec.Receipt{
 		Governance: &spec.Governance{GovernanceIntent: spec.IntentRequired, RequiredRoles: []string{s, "b" + s, "c" + s}},
 		Topology:   spec.Topology{RolesExecuted: []string{"a", s}, RolesFailed: []string{"b" + s}, RolesNotStarted: []string{s}},
@@ -73,14 +73,15 @@ func said(s string) *runtime.GateVerdict {
 			{ID: s, Assignee: s, Status: s, ErrorInfo: &spec.ErrorInfo{Message: s}},
 		},
 	}
-	return &runtime.GateVerdict{ExitCode: 4, Integrity: s, GovernanceConclusion: s, ReleaseConclusion: spec.Unsatisfied, Reasons: reasons,
-		Release: []spec.Released{{Name: s, Outcome: s, Reason: s}}, Receipt: r}
+	return &runtime.GateVerdict{ExitCode: 4, Integrity: word, GovernanceConclusion: word, ReleaseConclusion: spec.Unsatisfied, Reasons: reasons,
+		Release: []spec.Released{{Name: s, Outcome: word, Reason: s}}, Receipt: r}
 }
 
 // What a runner would obey: :: at the start of a line, spaces and unseen characters aside, or ##name[ anywhere.
 var (
 	lineCommand = regexp.MustCompile(`(?m)^[\s\p{M}\p{Z}]*:[\p{M}]*:`)
 	anyCommand  = regexp.MustCompile(`#\p{M}*#[#a-zA-Z\p{M}]*\[`)
+	forged      = regexp.MustCompile(`(?m)^(## oma gate: )?PASS`)
 	ownCommand  = regexp.MustCompile(`(?m)^::(error|notice) title=[^:,\n]*::`)
 )
 
@@ -91,8 +92,8 @@ func FuzzNothingEscapes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		v := said(s)
-		for format, render1 := range everyFormat() {
-			got := render(t, render1, v)
+		for format, show := range everyFormat() {
+			got := render(t, show, v)
 			if i := strings.IndexFunc(got, hidden); i >= 0 || !utf8.ValidString(got) {
 				t.Errorf("%s: a character that is not to be seen at %d in %q", format, i, got)
 			}
@@ -102,8 +103,8 @@ func FuzzNothingEscapes(f *testing.F) {
 			if m := lineCommand.FindString(ownCommand.ReplaceAllString(got, "own")); m != "" {
 				t.Errorf("%s: %q is a command of the text in %q", format, m, got)
 			}
-			if strings.Contains(got, "PASS\n") {
-				t.Errorf("%s: a verdict was forged in %q", format, got)
+			if m := forged.FindString(got); m != "" {
+				t.Errorf("%s: %q was forged in %q", format, m, got)
 			}
 		}
 		structures(t, s, v)
@@ -115,7 +116,7 @@ func structures(t *testing.T, s string, v *runtime.GateVerdict) {
 	plain := said("plain")
 	count := func(format, part string) {
 		f := everyFormat()[format]
-		if got, want := strings.Count(render(t, f, v), part), strings.Count(render(t, f, plain), part); got != want && s != "" {
+		if got, want := strings.Count(render(t, f, v), part), strings.Count(render(t, f, plain), part); got != want {
 			t.Errorf("%s has %d times %q, want %d", format, got, part, want)
 		}
 	}
@@ -133,8 +134,8 @@ func structures(t *testing.T, s string, v *runtime.GateVerdict) {
 	if err := json.Unmarshal([]byte(render(t, Formats()["json"], v)), &back); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.ToValidUTF8(v.Reasons[0].Message, "\ufffd"), back.Reasons[0].Message); diff != "" && utf8.ValidString(s) {
-		t.Errorf("json (-want +got):\n%s", diff)
+	if got := back.Reasons[0].Message; utf8.ValidString(s) && got != s {
+		t.Errorf("json: %q reads back as %q", s, got)
 	}
 }
 

@@ -27,6 +27,9 @@ func (p *page) line(s string) {
 }
 
 func (p *page) row(cells ...string) {
+	if p.cut {
+		return
+	}
 	for i, c := range cells {
 		cells[i] = code(c)
 	}
