@@ -9,9 +9,9 @@ import (
 // YAML gives a JSON document as YAML, with its members in the order they have.
 func YAML(doc []byte) ([]byte, error) { return encode(doc, true) }
 
-// Where gives FILE:LINE of a path in the main document, or the path where it has no place.
-func (s *Sources) Where(p spec.Path) string {
-	ds := spec.Diagnostics{{Path: p}}
+// Where gives FILE:LINE of a path in a document, or the path where it has no place. An empty file is the main document.
+func (s *Sources) Where(file string, p spec.Path) string {
+	ds := spec.Diagnostics{{File: file, Path: p}}
 	s.Place(ds)
 	if ds[0].Pos.Line == 0 {
 		return string(p)

@@ -13,11 +13,12 @@ import (
 func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingDecision) spec.Topology {
 	t := spec.Topology{Mode: "single", RolesExecuted: []string{}, WorkerInstancesExecuted: []string{}, ExecutionOrder: []string{},
 		DependencyEdges: []spec.Edge{}, RoutingDecision: routing}
-	byID := map[string]spec.TaskRecord{}
-	var completed []spec.TaskRecord
+	byID := make(map[string]*spec.TaskRecord, len(tasks))
+	var completed []*spec.TaskRecord
 	var executed, failed, idle, order set[string]
 	var edges set[spec.Edge]
-	for _, task := range tasks {
+	for i := range tasks {
+		task := &tasks[i]
 		byID[task.ID] = task
 		switch {
 		case task.StartedAt == "":
@@ -30,11 +31,11 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 		}
 	}
 	// the timestamps are RFC 3339 of one fixed width, so text order is time order; ties keep the plan's order
-	slices.SortStableFunc(completed, func(a, b spec.TaskRecord) int { return strings.Compare(a.StartedAt, b.StartedAt) })
+	slices.SortStableFunc(completed, func(a, b *spec.TaskRecord) int { return strings.Compare(a.StartedAt, b.StartedAt) })
 	for _, task := range completed {
 		order.add(task.Assignee)
 		for _, id := range task.DependsOn {
-			if d := byID[id]; d.Status == spec.TaskCompleted && d.Assignee != task.Assignee {
+			if d := byID[id]; d != nil && d.Status == spec.TaskCompleted && d.Assignee != task.Assignee {
 				edges.add(spec.Edge{From: d.Assignee, To: task.Assignee})
 			}
 		}

@@ -303,7 +303,11 @@ func (q *requirement) judge(values map[string]any, bad error) spec.Released {
 	case err != nil:
 		return failed("it could not be evaluated: " + strings.Replace(cause(err), "the input", "the result", 1))
 	case !held:
-		return spec.Released{Name: q.Name, Outcome: "failed", Reason: q.Reason}
+		reason := q.Reason
+		if reason == "" {
+			reason = "it does not hold"
+		}
+		return spec.Released{Name: q.Name, Outcome: "failed", Reason: reason}
 	}
 	return spec.Released{Name: q.Name, Outcome: "held"}
 }

@@ -30,7 +30,7 @@ type Checked struct {
 var ErrNoAgent = errors.New("unknown agent")
 
 // Check judges one call with the very functions a run judges it with, and stops there: no model is asked and no tool
-// acts. Of o only Tools, Known and Mask are used. An error means that there is no judgement.
+// acts. Of o only Tools, Known and Redact are used. An error means that there is no judgement.
 func Check(ctx context.Context, plan *spec.Plan, o Options, c CheckCall) (*Checked, error) {
 	r, err := New(plan, o)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/schemas"
@@ -32,7 +33,9 @@ const (
 	defaultToolInputBytes  = 1 << 20
 	defaultToolConcurrency = 4
 	defaultConcurrency     = 5
-	scriptedModel          = "scripted"
+	// defaultCallTimeout ends a call to a server that never answers: no run waits for ever.
+	defaultCallTimeout = spec.Duration(10 * time.Minute)
+	scriptedModel      = "scripted"
 )
 
 // builtinProviders can be used without being declared. Their names cannot be taken.
@@ -245,7 +248,7 @@ func (c *compiler) agent(i int) {
 		SystemPrompt: a.SystemPrompt, Cwd: cleanCwd(first(a.Cwd, d.Cwd)), Containment: a.Containment,
 		OutputSchema: spec.CompactSchema(a.OutputSchema), MaxTurns: first(a.MaxTurns, d.MaxTurns, defaultMaxTurns),
 		MaxTokenBudget: a.MaxTokenBudget, MaxOutputTokens: first(a.MaxOutputTokens, d.MaxOutputTokens),
-		Temperature: first(a.Temperature, d.Temperature), Timeout: first(a.Timeout, d.Timeout), CallTimeout: first(a.CallTimeout, d.CallTimeout),
+		Temperature: first(a.Temperature, d.Temperature), Timeout: first(a.Timeout, d.Timeout), CallTimeout: first(a.CallTimeout, d.CallTimeout, defaultCallTimeout),
 		MaxToolOutputChars: first(a.MaxToolOutputChars, d.MaxToolOutputChars),
 		MaxToolInputBytes:  first(a.MaxToolInputBytes, d.MaxToolInputBytes, defaultToolInputBytes),
 		MaxToolConcurrency: first(a.MaxToolConcurrency, d.MaxToolConcurrency, defaultToolConcurrency), Unmetered: a.Unmetered,

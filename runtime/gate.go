@@ -143,35 +143,6 @@ func plain(v any) any {
 	return string(b)
 }
 
-// log holds the receipt against the event log: every line, the length, the head, and what the tasks came to.
-func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
-	if in == nil {
-		return
-	}
-	facts := logFacts{status: map[string]string{}}
-	ref, err := VerifyLog(in, facts.see)
-	if err != nil {
-		v.fail("integrity", "the event log is damaged: %v", err)
-		return
-	}
-	if ref != r.Evidence.Journal {
-		v.fail("integrity", "the event log has %d events and another end than the receipt says", ref.Events)
-		return
-	}
-	before := len(v.Reasons)
-	for _, t := range r.Tasks {
-		if facts.status[t.ID] != t.Status {
-			v.fail("integrity", "task %q is %q in the event log and %q in the receipt", t.ID, facts.status[t.ID], t.Status)
-		}
-	}
-	if facts.plan != r.Plan.Digest {
-		v.fail("integrity", "the event log is of another plan")
-	}
-	if len(v.Reasons) == before {
-		v.Integrity = IntegrityChain
-	}
-}
-
 // bind holds the receipt against the plan it is said to be of.
 func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	if r.Plan.Digest != p.Digest {
@@ -228,24 +199,4 @@ func requirementsOf(r *spec.Receipt) []spec.Requirement {
 		out[i] = spec.Requirement{Name: q.Name}
 	}
 	return out
-}
-
-// logFacts is what a log says of the tasks by itself.
-type logFacts struct {
-	plan   string
-	status map[string]string
-}
-
-func (f *logFacts) see(e *spec.Event) error {
-	switch e.Kind {
-	case spec.EventPlanSet:
-		f.plan = e.Digest
-	case spec.EventTaskStatus:
-		status, err := taskStatus(e.Data)
-		if err != nil {
-			return fmt.Errorf("event %d has no task status", e.Seq)
-		}
-		f.status[e.TaskID] = status
-	}
-	return nil
 }

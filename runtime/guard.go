@@ -25,7 +25,10 @@ type guard struct {
 	runID  string
 	retry  retryClock
 	now    func() time.Time
-	mask   func(string) string // takes resolved secrets out of what the model is told
+	mask   func(string) string // takes secrets out of messages
+	// reference puts references in place of resolved secrets in tool results: those go to a model's provider. nil: there
+	// are none.
+	reference func(string) string
 
 	mu      sync.Mutex
 	permits map[string]string // effect id -> digest of the input that was judged; each is good for one call
@@ -221,6 +224,9 @@ func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core
 		return core.Result{Cancelled: true, Tool: &out}
 	}
 	out = tool.check(out)
+	if g.reference != nil {
+		out.Text = g.reference(out.Text)
+	}
 	limit := tool.MaxOutputChars
 	if limit == 0 {
 		limit = parts.agent.MaxToolOutputChars

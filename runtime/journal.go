@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
-	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
 )
 
 // Journal keeps the records of one run, in order and append-only. It is called from one goroutine.
 type Journal interface {
-	// Append takes one record, JSON without a line end. When it returns nil the record survives the end of this
+	// Append takes one record, JSON without a line end, and keeps no reference to it. When it returns nil the record survives the end of this
 	// process. An error ends the run: nothing is done that could not be recorded.
 	Append(record []byte) error
 	Close() error
@@ -29,6 +30,12 @@ func (m *MemoryJournal) Append(record []byte) error {
 }
 
 func (m *MemoryJournal) Close() error { return nil }
+
+// noJournal keeps nothing.
+type noJournal struct{}
+
+func (noJournal) Append([]byte) error { return nil }
+func (noJournal) Close() error        { return nil }
 
 // FileJournal writes one record a line.
 type FileJournal struct {
@@ -70,6 +77,7 @@ type recorder struct {
 	seq     int64
 	head    string
 	err     error
+	line    []byte // the last record, to be overwritten
 }
 
 // record appends one event and gives its time. data that cannot be encoded ends the run like a full disk does.
@@ -87,17 +95,43 @@ func (r *recorder) record(e spec.Event, data any) int64 {
 			e.Data = json.RawMessage(r.mask(string(e.Data)))
 		}
 	}
-	var b []byte
-	if b, r.err = json.Marshal(e); r.err != nil {
-		return e.At
-	}
-	if r.err = r.journal.Append(b); r.err == nil {
-		r.head = canon.Chain(r.head, b)
+	r.line = appendEvent(r.line[:0], &e)
+	if r.err = r.journal.Append(r.line); r.err == nil {
+		r.head = canon.Chain(r.head, r.line)
 	}
 	if r.watch != nil {
 		r.watch(&e)
 	}
 	return e.At
+}
+
+// appendEvent encodes an event like package json does, which would read its data through once more to copy it.
+func appendEvent(b []byte, e *spec.Event) []byte {
+	b = strconv.AppendInt(append(b, `{"seq":`...), e.Seq, 10)
+	b = strconv.AppendInt(append(b, `,"at":`...), e.At, 10)
+	b = appendText(append(b, `,"kind":`...), e.Kind)
+	for _, m := range [...]struct{ name, text string }{{"id", e.ID}, {"taskId", e.TaskID}, {"agentName", e.AgentName}, {"digest", e.Digest}} {
+		if m.text != "" {
+			b = appendText(append(append(append(b, `,"`...), m.name...), `":`...), m.text)
+		}
+	}
+	if len(e.Data) > 0 {
+		b = append(append(b, `,"data":`...), e.Data...)
+	}
+	if e.Prev != "" {
+		b = appendText(append(b, `,"prev":`...), e.Prev)
+	}
+	return append(b, '}')
+}
+
+func appendText(b []byte, s string) []byte {
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, _ := json.Marshal(s) // text can always be encoded
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // VerifyLog reads a log of one record a line and gives its length and chain head. Any damage is an error that names
@@ -128,10 +162,4 @@ func VerifyLog(in io.Reader, each func(*spec.Event) error) (spec.JournalRef, err
 			}
 		}
 	}
-}
-
-func taskStatus(data json.RawMessage) (string, error) {
-	var s core.TaskStatus
-	err := json.Unmarshal(data, &s)
-	return s.Status, err
 }

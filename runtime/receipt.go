@@ -16,7 +16,7 @@ import (
 // SealReceipt puts the receipt's digest in and gives its bytes as they are written.
 func SealReceipt(r *spec.Receipt) ([]byte, error) {
 	r.Evidence.Digest = ""
-	raw, err := json.MarshalIndent(r, "", "  ")
+	raw, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func SealReceipt(r *spec.Receipt) ([]byte, error) {
 // ReadReceipt reads a receipt and proves that it is whole: valid, without duplicate names, of this version, and with
 // the digest it says.
 func ReadReceipt(data []byte) (*spec.Receipt, error) {
-	if _, err := canon.Decode(data); err != nil {
+	if err := canon.Check(data); err != nil {
 		return nil, err
 	}
 	var r spec.Receipt
@@ -89,7 +89,7 @@ func stamp(ms int64) string {
 }
 
 func (r *Runner) tasks(rec *spec.Receipt, out *core.Outcome) {
-	rec.Tasks = []spec.TaskRecord{}
+	rec.Tasks = make([]spec.TaskRecord, 0, len(out.Tasks))
 	unmetered := map[string]bool{}
 	for i := range out.Tasks {
 		t := &out.Tasks[i]
@@ -202,6 +202,10 @@ func (r *Runner) status(rec *spec.Receipt, out *core.Outcome) {
 		rec.ErrorInfo = &spec.ErrorInfo{Kind: "cancellation", Message: rec.Status.Message}
 	case len(rec.Tasks) > 0 && completed == len(rec.Tasks):
 		rec.Status, rec.Success = spec.Status{Code: spec.StatusOK}, true
+		if err := r.unfinished(); err != nil {
+			rec.Status, rec.Success = spec.Status{Code: spec.StatusError, Message: clip(r.mask(err.Error()), 256)}, false
+			rec.ErrorInfo = &spec.ErrorInfo{Kind: "validation", Message: clip(r.mask(err.Error()), 1024)}
+		}
 	default:
 		rec.Status = spec.Status{Code: spec.StatusError, Message: "not every task completed"}
 		if firstFailed != nil {
@@ -209,6 +213,14 @@ func (r *Runner) status(rec *spec.Receipt, out *core.Outcome) {
 			rec.ErrorInfo = firstFailed.ErrorInfo
 		}
 	}
+}
+
+// unfinished asks whether something is left over although every task has completed.
+func (r *Runner) unfinished() error {
+	if r.o.Finished == nil {
+		return nil
+	}
+	return r.o.Finished()
 }
 
 var ceilingCode = map[string]string{"tokens": "TOKEN_BUDGET_EXCEEDED", "cost": "COST_BUDGET_EXCEEDED", "duration": "DURATION_BUDGET_EXCEEDED"}

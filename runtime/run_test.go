@@ -378,7 +378,7 @@ func BenchmarkRun(b *testing.B) {
 			p := team(n, 50)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := run(b, p, done, toolMap{echo(nil)}, func(o *Options) { o.Journal = discard{} }); err != nil {
+				if _, err := run(b, p, done, toolMap{echo(nil)}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -398,7 +398,7 @@ func BenchmarkRun(b *testing.B) {
 			tool := echo(func(context.Context, Invocation) spec.ToolResult { return spec.ToolResult{Text: "ok"} })
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := run(b, p, m, toolMap{tool}, func(o *Options) { o.Journal = discard{} }); err != nil {
+				if _, err := run(b, p, m, toolMap{tool}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -412,7 +412,7 @@ func BenchmarkRun(b *testing.B) {
 				p.Tasks[i].DependsOn = []string{p.Tasks[i-1].ID}
 			}
 			for b.Loop() {
-				if _, err := run(b, p, done, toolMap{echo(nil)}, func(o *Options) { o.Journal = discard{} }); err != nil {
+				if _, err := run(b, p, done, toolMap{echo(nil)}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -421,7 +421,28 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-type discard struct{}
-
-func (discard) Append([]byte) error { return nil }
-func (discard) Close() error        { return nil }
+// A resolved secret that a tool finds somewhere does not go to the model's provider.
+func TestD11ToolResultsHoldNoResolvedSecret(t *testing.T) {
+	const key = "sk-live-0123456789"
+	var told string
+	m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if req.Turn == 1 {
+			return callTool("echo", `{"text":"a"}`), nil
+		}
+		told = req.Messages[len(req.Messages)-1].Text
+		return answerText("done"), nil
+	})
+	tool := echo(func(context.Context, Invocation) spec.ToolResult { return spec.ToolResult{Text: "KEY=" + key} })
+	j := &MemoryJournal{}
+	hide := func(s string) string { return strings.ReplaceAll(s, key, "${secret:server}") }
+	res, err := run(t, team(1, 1), m, toolMap{tool}, func(o *Options) { o.Reference, o.Redact, o.Journal = hide, hide, j })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told != "KEY=${secret:server}" {
+		t.Errorf("the model was told %q", told)
+	}
+	if all := string(bytes.Join(j.Records, nil)) + string(res.Bytes); strings.Contains(all, key) {
+		t.Error("the key is in the log or the receipt")
+	}
+}

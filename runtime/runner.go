@@ -24,20 +24,26 @@ type Options struct {
 	Models func(provider string) (Model, error)
 	Tools  ToolSource
 	Known  []spec.ToolInfo // every tool that exists, for compiling rules
-	// Journal keeps the events. nil: in memory, for this run only.
+	// Journal keeps the events. nil: they are chained for the receipt and kept nowhere.
 	Journal Journal
 	// Ceilings narrow the plan's; zero fields change nothing. They never widen.
 	Ceilings spec.Budgets
 	// Tree gives the digest of the files in an agent's folder. nil: trees are not looked at.
 	Tree func(ctx context.Context, agent *spec.PlanAgent) (string, error)
-	// Mask takes resolved secrets out of text that leaves the process. nil: nothing to take out.
-	Mask func(string) string
+	// Reference puts references in place of resolved secrets in the log, which otherwise holds exactly what the model
+	// saw. nil: there are none.
+	Reference func(string) string
+	// Redact takes secrets, and what looks like one, out of text that leaves the process. nil: nothing is taken out.
+	Redact func(string) string
 	// Machine adjusts the plan's enforcement map to what this machine can keep. nil: no adjustment.
 	Machine func(spec.Control) spec.Control
 	// Drain, when closed, lets effects in flight end and starts none. nil: never.
 	Drain <-chan struct{}
 	// Interrupted gives the exit code of the signal that closed Drain.
-	Interrupted       func() int
+	Interrupted func() int
+	// Finished is asked once every task has completed. An error fails the run, such as a cassette that was not played to
+	// its end. nil: nothing more is asked.
+	Finished          func() error
 	RequireGovernance bool
 	FailOnDenied      bool
 	// Watch sees every effect when it starts (nil result) and ends, on the engine's goroutine. nil: nobody watches.
@@ -77,7 +83,7 @@ type Output struct {
 
 // New prepares a run. Rules are compiled again from the plan; an error means the plan does not fit this program.
 func New(plan *spec.Plan, o Options) (*Runner, error) {
-	r := &Runner{plan: plan, o: o, mask: o.Mask, budgets: Narrow(plan.Budgets, o.Ceilings), agents: plan.ByName(), schemas: map[string]*schema{}}
+	r := &Runner{plan: plan, o: o, mask: o.Redact, budgets: Narrow(plan.Budgets, o.Ceilings), agents: plan.ByName(), schemas: map[string]*schema{}}
 	if r.mask == nil {
 		r.mask = func(s string) string { return s }
 	}
@@ -88,7 +94,7 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		r.o.Log = hclog.NewNullLogger()
 	}
 	if r.o.Journal == nil {
-		r.o.Journal = &MemoryJournal{}
+		r.o.Journal = noJournal{}
 	}
 	var err error
 	if r.rules, err = rulesOf(plan, o.Known); err != nil {
@@ -131,8 +137,8 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, now: r.o.Clock, mask: r.mask, permits: map[string]string{}}
-	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Mask, watch: r.o.OnEvent}
+	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
+	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Reference, watch: r.o.OnEvent}
 	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
 	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, map[string]any{"team": r.plan.Team, "tasks": len(r.plan.Tasks)})
 	answers, err := r.answers()
@@ -140,7 +146,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	var out *core.Outcome
-	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.o.Watch}
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch()}
 	err = e.run(func(f core.Flow) { out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers}) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the run's log failed: %w", err), r.o.Journal.Close())
@@ -151,8 +157,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 // finish writes the last event, so that the receipt can name the head of the chain.
 func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
 	receipt := r.receipt(out)
-	rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, map[string]any{"status": receipt.Status,
-		"governanceConclusion": receipt.GovernanceConclusion, "releaseConclusion": receipt.ReleaseConclusion})
+	rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, runEnd{receipt.Status, receipt.GovernanceConclusion, receipt.Release})
 	if err := errors.Join(rec.err, r.o.Journal.Close()); err != nil {
 		return nil, fmt.Errorf("the run's log failed: %w", err)
 	}

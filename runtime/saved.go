@@ -17,7 +17,7 @@ var ErrStale = errors.New("stale plan")
 // ReadPlan reads a saved plan. A plan that was edited, or that another version wrote with members this one does not
 // know, is refused.
 func ReadPlan(data []byte) (*spec.Plan, error) {
-	if _, err := canon.Decode(data); err != nil {
+	if err := canon.Check(data); err != nil {
 		return nil, err
 	}
 	var p spec.Plan

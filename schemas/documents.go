@@ -44,7 +44,7 @@ func open(name string) func() (*document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", name, err)
 		}
-		check, err := compile(text)
+		check, err := compile(ours, text)
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", name, err)
 		}

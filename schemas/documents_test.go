@@ -195,6 +195,22 @@ func typesOf(s map[string]any) []string {
 	return nil
 }
 
+// TestOurSchemasAreSchemas holds them against the metaschema, which the program itself does not do.
+func TestOurSchemasAreSchemas(t *testing.T) {
+	for _, kind := range Kinds() {
+		raw, _ := Get(kind)
+		if _, err := Compile(raw); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err := compile(ours, map[string]any{"$ref": "other.json"}); err == nil {
+		t.Error("one of our schemas opens another file")
+	}
+	if _, err := compile(foreign, map[string]any{"type": 3}); err == nil {
+		t.Error("a foreign schema is not held against the metaschema")
+	}
+}
+
 // TestShared holds definitions of one name together across documents that people write.
 func TestShared(t *testing.T) {
 	first := map[string]any{}

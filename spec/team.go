@@ -109,7 +109,7 @@ type Agent struct {
 	MaxOutputTokens     int64     `json:"maxOutputTokens,omitempty"`
 	Temperature         *float64  `json:"temperature,omitempty"`
 	Timeout             Duration  `json:"timeout,omitempty"`            // of the agent's whole work on one task
-	CallTimeout         Duration  `json:"callTimeout,omitempty"`        // of one model call
+	CallTimeout         Duration  `json:"callTimeout,omitempty"`        // of one model call with its retries; 0: defaults.callTimeout, else 10m
 	MaxToolOutputChars  int       `json:"maxToolOutputChars,omitempty"` // runes; 0: no limit
 	MaxToolInputBytes   int       `json:"maxToolInputBytes,omitempty"`  // 0: 1 MiB
 	MaxToolConcurrency  int       `json:"maxToolConcurrency,omitempty"` // 0: 4

@@ -245,6 +245,7 @@ func (r *run) outcome() *Outcome {
 	o.EndedAt, o.Stop = r.now, r.stop
 	o.UsedTokens, o.UsedCost = r.ledger.Used()
 	o.Exceeded = r.ledger.Exceeded()
+	o.Tasks = make([]TaskOutcome, 0, len(r.tasks))
 	for _, t := range r.tasks {
 		o.Tasks = append(o.Tasks, t.TaskOutcome)
 	}

@@ -24,6 +24,16 @@ type collector struct {
 	ended                    bool        // the end mark was seen
 	usage                    *spec.Usage // the last report: servers that repeat it count upwards
 	model                    string
+	event                    completion // the last one, to be overwritten
+}
+
+// fresh gives an empty value to decode an event into. Events come by the hundred, and most of what one would allocate
+// is its list of choices, so that is used again. Package json leaves in its elements what was there.
+func (c *collector) fresh() *completion {
+	choices := c.event.Choices[:cap(c.event.Choices)]
+	clear(choices)
+	c.event = completion{Choices: choices[:0]}
+	return &c.event
 }
 
 // call is a tool call as far as it is known.

@@ -79,7 +79,7 @@ func (m *Model) dial() (*endpoint, error) {
 	opts := []option.RequestOption{
 		option.WithHTTPClient(m.client()),
 		option.WithMaxRetries(0),
-		option.WithMiddleware(boundBody),
+		option.WithMiddleware(plainBody, boundBody),
 	}
 	query := base.Query()
 	base.RawQuery, base.Fragment = "", ""
@@ -218,6 +218,20 @@ const (
 	maxErrorBytes  = 64 << 10
 )
 
+// plainBody takes the SDK's wrapper off a request's body. net/http sends a body that it knows to be in memory together
+// with the headers, and every other one after them, in a packet of its own.
+func plainBody(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		req.Body = body
+	}
+	return next(req)
+}
+
+// boundBody bounds what is read of a response.
 func boundBody(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	resp, err := next(req)
 	if err != nil || resp == nil || resp.Body == nil {

@@ -67,13 +67,13 @@ func readWhole(resp *http.Response, c *collector) error {
 }
 
 func decode(data []byte, c *collector) error {
-	var v completion
-	err := json.Unmarshal(data, &v)
+	v := c.fresh()
+	err := json.Unmarshal(data, v)
 	var wrong *json.UnmarshalTypeError
 	var broken *json.SyntaxError
 	switch {
 	case err == nil:
-		return c.add(&v)
+		return c.add(v)
 	case errors.As(err, &wrong):
 		return failf(codeBadResponse, "answer cannot be read: %s is a JSON %s", wrong.Field, wrong.Value)
 	case errors.As(err, &broken) && broken.Offset >= int64(len(data)):

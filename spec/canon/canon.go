@@ -5,12 +5,13 @@
 package canon
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,27 @@ func Decode(raw []byte) (any, error) {
 		return nil, plain(err)
 	}
 	return v, nil
+}
+
+// Check says what Decode would object to, and builds nothing: for large documents that are decoded into structs.
+func Check(raw []byte) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	for {
+		tok, err := d.ReadToken()
+		if err == nil && tok.Kind() == '0' {
+			_, err = number(tok.String())
+		}
+		if err != nil {
+			return plain(err)
+		}
+		if d.StackDepth() > 0 {
+			continue
+		}
+		if end := d.InputOffset(); len(bytes.Trim(raw[end:], " \t\r\n")) > 0 {
+			return fmt.Errorf("not valid JSON at byte %d: there is text behind the value", end)
+		}
+		return nil
+	}
 }
 
 // Arguments reads the arguments of a tool call. Empty, blank and null text is an empty object: several servers send
@@ -185,12 +207,7 @@ func Canonical(raw []byte) ([]byte, error) {
 }
 
 // Digest hashes bytes as a thing of one kind, so that a plan never passes for a receipt.
-func Digest(kind string, b []byte) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "oma/v1 %s %d\n", kind, len(b))
-	h.Write(b)
-	return sum(h)
-}
+func Digest(kind string, b []byte) string { return hashed(b, kind) }
 
 // DigestOf hashes the canonical encoding of a value.
 func DigestOf(kind string, v any) (string, error) {
@@ -204,35 +221,45 @@ func DigestOf(kind string, v any) (string, error) {
 // DigestWithout hashes a JSON document as if the member at the path were not there: a document that carries its own
 // digest. Members the program does not know are hashed too.
 func DigestWithout(kind string, doc []byte, path ...string) (string, error) {
-	var v map[string]jsontext.Value
-	if err := json.Unmarshal(doc, &v); err != nil {
-		return "", plain(err)
-	}
-	if err := remove(v, path); err != nil {
+	c, err := Canonical(doc)
+	if err != nil {
 		return "", err
 	}
-	return DigestOf(kind, v)
+	if c, err = without(c, path); err != nil {
+		return "", err
+	}
+	return Digest(kind, c), nil
 }
 
-func remove(doc map[string]jsontext.Value, path []string) error {
-	inner, ok := doc[path[0]]
-	if !ok {
-		return nil
+// without cuts a member out of a canonical text, which has no white space and no name twice. The text is changed.
+func without(doc []byte, path []string) ([]byte, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true))
+	if tok, err := d.ReadToken(); err != nil || tok.Kind() != '{' {
+		return nil, errors.New("not a JSON object")
 	}
-	if len(path) == 1 {
-		delete(doc, path[0])
-		return nil
+	for d.PeekKind() == '"' {
+		start := d.InputOffset() // behind the member before this one
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, plain(err)
+		}
+		found := name.String() == path[0]
+		v, err := d.ReadValue()
+		switch end := d.InputOffset(); {
+		case err != nil:
+			return nil, plain(err)
+		case !found:
+		case len(path) == 1:
+			if doc[start] != ',' && doc[end] == ',' {
+				end++ // the first member goes with the comma behind it
+			}
+			return slices.Delete(doc, int(start), int(end)), nil
+		default:
+			inner, err := without(bytes.Clone(v), path[1:])
+			return slices.Replace(doc, int(end)-len(v), int(end), inner...), err
+		}
 	}
-	var m map[string]jsontext.Value
-	if err := json.Unmarshal(inner, &m); err != nil {
-		return plain(err)
-	}
-	if err := remove(m, path[1:]); err != nil {
-		return err
-	}
-	b, err := json.Marshal(m, json.Deterministic(true))
-	doc[path[0]] = b
-	return err
+	return doc, nil
 }
 
 // Text hashes a text file with its line ends normalised and without a byte-order mark, so that a checkout on Windows
@@ -244,12 +271,18 @@ func NormaliseText(s string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(s, "\uFEFF"), "\r\n", "\n")
 }
 
-func sum(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
-
 // Chain hashes a record onto the digest of all records before it. The first record's prev is empty.
-func Chain(prev string, record []byte) string {
+func Chain(prev string, record []byte) string { return hashed(record, "chain", prev) }
+
+// hashed hashes bytes behind a line that says what they are. It is called for every event and every message.
+func hashed(b []byte, words ...string) string {
+	head := append(make([]byte, 0, 128), "oma/v1"...)
+	for _, w := range words {
+		head = append(append(head, ' '), w...)
+	}
+	head = append(strconv.AppendInt(append(head, ' '), int64(len(b)), 10), '\n')
 	h := sha256.New()
-	fmt.Fprintf(h, "oma/v1 chain %s %d\n", prev, len(record))
-	h.Write(record)
-	return sum(h)
+	h.Write(head)
+	h.Write(b)
+	return string(hex.AppendEncode(append(make([]byte, 0, 71), "sha256:"...), h.Sum(head[:0])))
 }

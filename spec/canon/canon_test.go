@@ -112,6 +112,27 @@ func TestDigestWithout(t *testing.T) {
 	}
 }
 
+// The member may stand anywhere among the others, and be the only one.
+func TestDigestWithoutIsThatOfTheRest(t *testing.T) {
+	for doc, rest := range map[string]string{
+		`{"digest":"x"}`:                  `{}`,
+		`{"digest":{"a":[1]},"z":1}`:      `{"z":1}`,
+		`{"a":1,"digest":"x"}`:            `{"a":1}`,
+		` {"z" : 1.50, "digest":3,"a":2}`: `{"a":2,"z":1.50}`,
+		`{"a":{"digest":"x"}}`:            `{"a":{"digest":"x"}}`,
+	} {
+		got, err := DigestWithout("plan", []byte(doc), "digest")
+		if want := Digest("plan", []byte(rest)); err != nil || got != want {
+			t.Errorf("%s: %s and %v, want %s", doc, got, err, want)
+		}
+	}
+	for _, doc := range []string{`[]`, `null`, `{"evidence":3}`, `{"digest":"x"} 1`} {
+		if got, err := DigestWithout("receipt", []byte(doc), "evidence", "digest"); err == nil {
+			t.Errorf("%s has the digest %s", doc, got)
+		}
+	}
+}
+
 func TestYM05TextDigestIgnoresLineEnds(t *testing.T) {
 	if Text("file", []byte("\xEF\xBB\xBFa\r\nb\r\n")) != Text("file", []byte("a\nb\n")) {
 		t.Error("a checkout on Windows has another digest")
@@ -119,10 +140,13 @@ func TestYM05TextDigestIgnoresLineEnds(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, `{"a":{"b":[1.5,null,"x"]}}`, ``, `{"a":1e308}`} {
+	for _, s := range []string{`{"a":1}`, `{"a":{"b":[1.5,null,"x"]}}`, ``, `{"a":1e308}`, `{"a":1,"a":2}`, `{} {}`, ` [1] `, `{"a":`, `[9007199254740993.5]`, "\"\xff\""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := Decode([]byte(s)); (Check([]byte(s)) == nil) != (err == nil) {
+			t.Errorf("%q: Decode says %v, Check says %v", s, err, Check([]byte(s)))
+		}
 		v, err := Arguments(s)
 		if err != nil {
 			return

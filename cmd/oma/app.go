@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/term"
+
+	"github.com/open-multi-agent/oma/loader"
+)
+
+// app is the program's surroundings, injected so that a test can give others.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	lookup         func(string) (string, bool)
+	now            func() time.Time
+	newID          func() string
+	width          int  // columns of the terminal on standard error; 0: it is none
+	signals        bool // handle Ctrl-C and SIGTERM
+
+	environment map[string]string // nil unless the program started itself again without its environment
+	closed      bool              // other processes of this user cannot read this one
+	input       []byte            // standard input, if it was read
+
+	logLevel, logFormat string
+}
+
+// main runs one command and gives the exit code.
+func (a *app) main(ctx context.Context, args []string) int {
+	out := &output{w: a.stdout}
+	a.stdout = out
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if out.err != nil {
+		err = fmt.Errorf("the result cannot be written: %w", out.err)
+	}
+	return a.exit(err)
+}
+
+// output is standard output. It keeps the first failure, so that a result nobody received is no success.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+func (a *app) getenv(name string) string {
+	v, _ := a.lookup(name)
+	return v
+}
+
+func randomID() string {
+	var b [6]byte
+	rand.Read(b[:]) // never fails
+	return "run_" + time.Now().UTC().Format("20060102T150405") + "_" + hex.EncodeToString(b[:])
+}
+
+// widthOf gives the columns of a terminal, or 0 for anything else.
+func widthOf(f *os.File) int {
+	if !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
+// logger gives the commentary. It is off unless asked for.
+func (a *app) logger() (hclog.Logger, error) {
+	level := hclog.LevelFromString(a.logLevel)
+	if level == hclog.NoLevel {
+		return nil, usage("--log-level %q is not one of off, error, warn, info, debug, trace", a.logLevel)
+	}
+	if a.logFormat != "text" && a.logFormat != "json" {
+		return nil, usage("--log-format %q is not text or json", a.logFormat)
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "oma", Level: level, Output: a.stderr, JSONFormat: a.logFormat == "json"}), nil
+}
+
+// print writes a document to standard output in the format asked for. text is called for the format text.
+func (a *app) print(format string, doc any, text func(io.Writer)) error {
+	switch format {
+	case "text":
+		text(a.stdout)
+		return nil
+	case "json", "yaml":
+		b, err := json.MarshalIndent(doc, "", "  ")
+		if err == nil && format == "yaml" {
+			b, err = loader.YAML(b)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, string(trimEnd(b)))
+		return err
+	}
+	return usage("-o %q is not text, json or yaml", format)
+}
+
+func trimEnd(b []byte) []byte {
+	for len(b) > 0 && b[len(b)-1] == '\n' {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// writeFile replaces a file whole, for its owner only: a reader never sees half of it, a crash leaves the old one.
+func writeFile(path string, b []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is left to remove once it was renamed
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
+}
+
+// maxInputBytes bounds what is read at once: a receipt, a plan, standard input.
+const maxInputBytes = 64 << 20
+
+// readInput reads a regular file, or standard input for "-".
+func (a *app) readInput(path string) ([]byte, error) {
+	if path != "-" {
+		return readFile(path)
+	}
+	b, err := bounded(path, a.stdin)
+	a.input = b
+	return b, err
+}
+
+// readFile reads a regular file: a pipe or a device could keep the program waiting for ever.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bounded(path, f)
+}
+
+func bounded(path string, r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
+	if err == nil && len(b) > maxInputBytes {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("over %d MiB", maxInputBytes>>20)}
+	}
+	return b, err
+}

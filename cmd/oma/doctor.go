@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/builtin"
+	"github.com/open-multi-agent/oma/runtime/openai"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var f teamFlags
+	var output, state string
+	cmd := &cobra.Command{
+		Use:   "doctor [FILE]",
+		Short: "Say what this machine has of what oma needs, and a team if one is named",
+		Long: "Doctor looks at the shell, the state folder and what keeps keys out of the agents' reach. With a team file it also\n" +
+			"says which of the team's keys are there, by the names of their variables. It opens no connection and prints no\n" +
+			"value of a variable. It ends 3 when something that is needed is missing.",
+		Args: argsAtMost(1, "one team file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := ""
+			if len(args) > 0 {
+				path = args[0]
+			}
+			return a.doctor(cmd.Context(), path, &f, state, output)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&state, "state", "", "the folder runs are kept in (OMA_STATE)")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
+	return cmd
+}
+
+// diagnosis is the document doctor prints.
+type diagnosis struct {
+	OK       bool      `json:"ok"`
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit,omitempty"`
+	Platform string    `json:"platform"`
+	Team     string    `json:"team,omitempty"`
+	Checks   []finding `json:"checks"`
+}
+
+// finding is what was found about one thing.
+type finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Needed bool   `json:"needed"` // without it a run cannot work
+	Detail string `json:"detail"`
+}
+
+// What can be found. A weak thing is there and does less than it could.
+const (
+	found    = "ok"
+	weak     = "weak"
+	absent   = "missing"
+	notTried = "not-tried"
+)
+
+func (d *diagnosis) add(f finding) {
+	d.Checks = append(d.Checks, f)
+	d.OK = d.OK && !(f.Needed && f.Status == absent)
+}
+
+func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, output string) error {
+	d := diagnosis{OK: true, Version: version, Commit: commit, Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
+	dir, shell := ".", false
+	var c *compiled
+	if path != "" {
+		var err error
+		if c, err = a.compile(path, f); err != nil {
+			return err
+		}
+		d.Team, dir, shell = c.plan.Team.Name, c.dir, grantsShell(c.plan)
+	}
+	d.add(a.bash(ctx, shell))
+	d.add(a.git(ctx))
+	d.add(a.stateFolder(state, dir))
+	d.add(a.secrecy())
+	if c != nil {
+		a.providers(&d, c)
+	}
+	if err := a.print(output, d, d.text); err != nil || d.OK {
+		return err
+	}
+	return ended(runtime.ExitBroken)
+}
+
+func (d diagnosis) text(w io.Writer) {
+	fmt.Fprintf(w, "oma %s  %s\n", d.Version, d.Platform)
+	if d.Team != "" {
+		fmt.Fprintf(w, "team %s\n", d.Team)
+	}
+	for _, f := range d.Checks {
+		needed := ""
+		if f.Needed && f.Status == absent {
+			needed = "  (needed)"
+		}
+		fmt.Fprintf(w, "  %-9s %-20s %s%s\n", f.Status, f.Name, escape(f.Detail), needed)
+	}
+}
+
+func grantsShell(p *spec.Plan) bool {
+	for _, ag := range p.Agents {
+		for _, g := range ag.Tools {
+			if g.Name == builtin.Bash {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bash finds the shell the way the bash tool does.
+func (a *app) bash(ctx context.Context, needed bool) finding {
+	path, err := builtin.FindBash(a.lookup)
+	if err != nil {
+		return finding{"bash", absent, needed, err.Error() + "; the tool bash needs it"}
+	}
+	return a.program(ctx, "bash", path, needed)
+}
+
+// git is of no use to a run; the CI job and people need it.
+func (a *app) git(ctx context.Context) finding {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return finding{"git", absent, false, "not on PATH; a run does not need it"}
+	}
+	return a.program(ctx, "git", path, false)
+}
+
+// program says a program's version, which it must give within seconds.
+func (a *app) program(ctx context.Context, name, path string, needed bool) finding {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env = []string{"PATH=" + a.getenv("PATH"), "LC_ALL=C"}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return finding{name, absent, needed, fmt.Sprintf("%s does not run: %v", path, err)}
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return finding{name, found, needed, path + "  " + first}
+}
+
+// stateFolder tries to write where runs would be kept, or in the nearest folder above that exists, and leaves nothing.
+func (a *app) stateFolder(flag, project string) finding {
+	project, err := filepath.Abs(project)
+	if err != nil {
+		return finding{"state folder", absent, true, err.Error()}
+	}
+	dir, err := a.stateDir(flag, project)
+	if err != nil {
+		return finding{"state folder", absent, true, err.Error()}
+	}
+	at := dir
+	for !exists(at) && filepath.Dir(at) != at {
+		at = filepath.Dir(at)
+	}
+	f, err := os.CreateTemp(at, ".oma-doctor-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return finding{"state folder", absent, true, fmt.Sprintf("%s cannot be written: %v", dir, err)}
+	}
+	return finding{"state folder", found, true, dir}
+}
+
+// secrecy says what keeps an agent's commands from the keys this program holds.
+func (a *app) secrecy() finding {
+	switch {
+	case os.Geteuid() == 0 && a.closed:
+		return finding{"secrets", weak, false, "as root: keys are taken out of the environment before a granted bash runs; the memory stays open to root"}
+	case a.closed:
+		return finding{"secrets", found, false, "memory and environment are closed to the user's other processes"}
+	}
+	return finding{"secrets", weak, false, "memory and environment are open to the user's other processes, a granted bash included"}
+}
+
+// providers says which keys are there and where the team would connect to.
+func (a *app) providers(d *diagnosis, c *compiled) {
+	w := &wiring{app: a, plan: c.plan, dir: c.dir}
+	working := w.working()
+	for _, name := range sortedKeys(c.plan.Providers) {
+		p := c.plan.Providers[name]
+		if p.APIKey != nil {
+			d.add(w.key(name, p.APIKey, working[name]))
+		}
+		switch p.Kind {
+		case "openai":
+			d.add(address(name, p.BaseURL, openai.DefaultBaseURL))
+		case "ollama":
+			d.add(address(name, p.BaseURL, openai.OllamaBaseURL))
+		case "scripted":
+			d.add(finding{"provider " + name, found, working[name], "plays " + p.Cassette})
+		}
+	}
+}
+
+// key names where a key comes from. Its value does not leave this function.
+func (w *wiring) key(provider string, ref *spec.SecretRef, needed bool) finding {
+	name, from := "key of "+provider, "the environment variable "+ref.Env+" is set"
+	if ref.Env == "" {
+		from = "the file " + ref.File + " is there"
+	}
+	if _, err := w.secret(ref); err != nil {
+		return finding{name, absent, needed, err.Error()}
+	}
+	return finding{name, found, needed, from}
+}
+
+func address(provider, base, standard string) finding {
+	if base == "" {
+		base = standard
+	}
+	if u, err := url.Parse(base); err == nil {
+		u.RawQuery = ""
+		base = u.Redacted()
+	}
+	return finding{"provider " + provider, notTried, false, base + "  no connection is opened"}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/open-multi-agent/oma/loader"
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
+)
+
+// exitError ends the program with a code. An empty message prints nothing: all has been said.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// usage is a mistake in the command line. Nothing ran.
+func usage(format string, args ...any) error {
+	return &exitError{runtime.ExitUsage, fmt.Sprintf(format, args...)}
+}
+
+// ended is the end of a command that has printed its own result.
+func ended(code int) error {
+	if code == runtime.ExitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// exit prints what is left to say and gives the code. What nobody gave a code is the program's own failure.
+func (a *app) exit(err error) int {
+	var e *exitError
+	switch {
+	case err == nil:
+		return runtime.ExitOK
+	case errors.As(err, &e):
+		if e.text != "" {
+			fmt.Fprintln(a.stderr, "oma: "+escape(e.text))
+		}
+		return e.code
+	case errors.Is(err, runtime.ErrStale):
+		fmt.Fprintln(a.stderr, "oma: "+escape(err.Error()))
+		return runtime.ExitStale
+	}
+	fmt.Fprintln(a.stderr, "oma: "+escape(err.Error()))
+	return runtime.ExitBroken
+}
+
+// problems prints diagnostics to standard error. It gives an error when they stop the work.
+func (a *app) problems(ds spec.Diagnostics, strict bool) error {
+	if err := loader.Render(a.stderr, masked(ds)); err != nil {
+		return err
+	}
+	if ds.HasErrors(strict) {
+		return &exitError{code: runtime.ExitUsage}
+	}
+	return nil
+}
+
+// masked takes what looks like a secret out of diagnostics: they quote the file.
+func masked(ds spec.Diagnostics) spec.Diagnostics {
+	var r *redact.Redactor // patterns only: no secret has been resolved yet
+	out := slices.Clone(ds)
+	for i := range out {
+		d := &out[i]
+		d.Message, d.Snippet = r.Text(d.Message), r.Text(d.Snippet)
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+// Command oma runs a team of LLM agents declared in one YAML file and proves what happened.
+//
+// One file per command; wire.go maps the names of the team language to what implements them; exit.go alone prints
+// problems and chooses exit codes. Only this package reads the environment, flags and the working directory.
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// version and commit are set by the linker.
+var (
+	version = "dev"
+	commit  = ""
+)
+
+func main() {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, now: time.Now, newID: randomID,
+		width: widthOf(os.Stderr), signals: true, closed: closeProcess(), environment: hiddenEnvironment()}
+	if a.environment != nil {
+		a.lookup = func(name string) (string, bool) { v, ok := a.environment[name]; return v, ok }
+	}
+	os.Exit(a.main(context.Background(), os.Args[1:]))
+}
+
+// root is the command tree. Building it does no work beyond flags.
+func (a *app) root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "oma",
+		Short:         "Run a team of LLM agents declared in one YAML file, and prove what happened",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(a.stdin)
+	cmd.SetOut(a.stdout)
+	cmd.SetErr(a.stderr)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "off", "commentary on standard error: off, error, warn, info, debug, trace")
+	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
+	cmd.CompletionOptions.HiddenDefaultCmd = false
+	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.gateCommand(), a.policyCommand(),
+		a.schemaCommand(), a.doctorCommand(), a.versionCommand())
+	strictCompletion(cmd)
+	return cmd
+}
+
+// strictCompletion makes cobra's own command refuse what it does not know, like every other.
+func strictCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.Args, cmd.RunE = noSuchCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, shell := range cmd.Commands() {
+		shell.Args = argsExactly(0, "no arguments")
+	}
+}
+
+// noSuchCommand refuses arguments of a command that only has commands below it.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage("unknown command %q: %s", args[0], spec.DidYouMean(args[0], names(cmd)))
+}
+
+func names(cmd *cobra.Command) []string {
+	var out []string
+	for _, c := range cmd.Commands() {
+		out = append(out, c.Name())
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var f teamFlags
+	var output, out, failOn string
+	cmd := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show exactly what a run would do; run nothing",
+		Args:  argsExactly(1, "one team file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if failOn != "" && failOn != "unaffordable" {
+				return usage("--fail-on %q is not unaffordable", failOn)
+			}
+			return a.showPlan(args[0], &f, output, out, failOn)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
+	cmd.Flags().StringVar(&out, "out", "", "write the plan to this file; oma run takes it")
+	cmd.Flags().StringVar(&failOn, "fail-on", "", "end 7 on: unaffordable")
+	return cmd
+}
+
+func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) error {
+	c, err := a.compile(path, f)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		inputs, err := (&wiring{plan: c.plan, dir: c.dir}).inputs(path)
+		if err == nil {
+			err = notAnInput("--out", out, inputs)
+		}
+		if err != nil {
+			return err
+		}
+		b, err := c.plan.Encode()
+		if err == nil {
+			err = writeFile(out, append(b, '\n'))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := a.print(output, c.plan, func(w io.Writer) { planText(w, c.plan) }); err != nil {
+		return err
+	}
+	next := "oma run " + path
+	if out != "" {
+		next = "oma run " + out
+		if dir := c.dir; dir != "." {
+			next += " --dir " + dir
+		}
+	}
+	fmt.Fprintln(a.stderr, "next: "+next)
+	if why, bad := runtime.Unaffordable(c.plan); bad && failOn == "unaffordable" {
+		fmt.Fprintln(a.stderr, "oma: "+why)
+		return ended(runtime.ExitStale)
+	}
+	return nil
+}
+
+// planText shows a plan to a person.
+func planText(w io.Writer, p *spec.Plan) {
+	fmt.Fprintf(w, "plan %s of team %s\n", p.Digest, p.Team.Name)
+	fmt.Fprintf(w, "  topology    %s (%s)\n", p.RoutingDecision.Mode, p.RoutingDecision.Source)
+	fmt.Fprintf(w, "  governance  %s\n", governanceText(p.Governance))
+	fmt.Fprintf(w, "  budgets     %s\n", budgetsText(p.Budgets))
+	fmt.Fprintf(w, "  worst case  %s\n", worstText(p.WorstCase))
+	for _, f := range p.Flags {
+		fmt.Fprintf(w, "  flag        %s\n", f)
+	}
+	fmt.Fprintln(w, "\ntasks")
+	for _, t := range p.Tasks {
+		after := ""
+		if len(t.DependsOn) > 0 {
+			after = "  after " + strings.Join(t.DependsOn, ", ")
+		}
+		fmt.Fprintf(w, "  %-20s %s%s\n", t.ID, t.Assignee, after)
+	}
+	fmt.Fprintln(w, "\nagents")
+	for _, ag := range p.Agents {
+		agentText(w, p, &ag)
+	}
+	fmt.Fprintf(w, "\ngates  default %s\n", p.Gates.Default)
+	for _, r := range p.Gates.Rules {
+		ruleText(w, &r)
+	}
+	for _, r := range p.Release {
+		fmt.Fprintf(w, "release requires %s: %s\n", r.Name, strings.TrimSpace(r.That))
+	}
+	fmt.Fprintln(w, "\nenforcement")
+	for _, c := range p.Enforcement {
+		fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
+	}
+	fmt.Fprintln(w, "\ninputs")
+	for _, in := range p.Inputs {
+		fmt.Fprintf(w, "  %-9s %s %s\n", in.Kind, in.Digest, in.Path)
+	}
+}
+
+func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
+	cwd := ag.Cwd
+	if cwd == "" {
+		cwd = ".agent-workspace"
+	}
+	if ag.Containment != "" {
+		cwd += " (containment: " + ag.Containment + ")"
+	}
+	fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, ag.Model, cwd, ag.MaxTurns)
+	for _, g := range ag.Tools {
+		mark := ""
+		if g.Consequential {
+			mark = "  consequential"
+		}
+		fmt.Fprintf(w, "    + %-11s %s%s\n", g.Name, g.GrantedBy, mark)
+	}
+	for _, r := range ag.Removed {
+		fmt.Fprintf(w, "    - %-11s %s\n", r.Name, r.RemovedBy)
+	}
+	if ref := p.Providers[ag.Provider].APIKey; ref != nil && ref.Env != "" {
+		fmt.Fprintf(w, "    key from the environment variable %s\n", ref.Env)
+	}
+}
+
+func ruleText(w io.Writer, r *spec.PlanRule) {
+	var tools []string
+	for _, t := range r.AppliesTo {
+		tools = append(tools, fmt.Sprintf("%s (cost %d)", t.Tool, t.Cost))
+	}
+	on := strings.Join(tools, ", ")
+	if on == "" {
+		on = "no reachable tool"
+	}
+	fmt.Fprintf(w, "  %-20s %-8s %s  %s\n", r.Name, r.Action, r.Source, on)
+}
+
+func governanceText(g *spec.Governance) string {
+	if g == nil {
+		return "undeclared"
+	}
+	s := g.GovernanceIntent
+	if len(g.RequiredRoles) > 0 {
+		s += ": " + strings.Join(g.RequiredRoles, ", ")
+	}
+	if g.RequiredOrder != nil {
+		s += "; in order " + strings.Join(g.RequiredOrder, " -> ")
+	}
+	return s
+}
+
+func budgetsText(b spec.Budgets) string {
+	var parts []string
+	if b.MaxTokenBudget > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", b.MaxTokenBudget))
+	}
+	if b.MaxCostBudget != nil {
+		parts = append(parts, "$"+b.MaxCostBudget.String())
+	}
+	if b.MaxDuration > 0 {
+		parts = append(parts, b.MaxDuration.String())
+	}
+	if parts == nil {
+		return "no ceiling"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func worstText(w spec.WorstCase) string {
+	s := fmt.Sprintf("at least %d tokens for one turn of every task", w.FloorTokens)
+	if w.Tokens != nil {
+		s += fmt.Sprintf("; at most %d tokens", *w.Tokens)
+	}
+	if w.Cost != nil {
+		s += fmt.Sprintf(", $%s", *w.Cost)
+	}
+	if w.Reason != "" {
+		s += "; " + w.Reason
+	}
+	return s
+}

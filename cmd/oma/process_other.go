@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import "github.com/open-multi-agent/oma/spec"
+
+// closeProcess has no counterpart here: another process of the same user may read this one's environment.
+func closeProcess() bool { return false }
+
+func (a *app) hideSecrets(*wiring) error { return nil }
+
+func hiddenEnvironment() map[string]string { return nil }
+
+func (s *session) machine(c spec.Control) spec.Control { return c }

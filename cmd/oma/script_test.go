@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the text that scripts compare with")
+
+// TestMain lets scripts start this test binary as oma. The real main runs, in a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"oma": main})
+}
+
+// TestScripts runs one user story a file.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ends": ends, "forge": forge, "jsonlines": jsonlines,
+			"mockserver": mockserver, "value": value},
+		Setup: func(env *testscript.Env) error {
+			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log
+			// that grows in a folder under review would be a change of it.
+			home := env.WorkDir + "-home"
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
+			env.Setenv("NO_COLOR", "1")
+			return nil
+		},
+	})
+}
+
+// ends runs a program and holds its exit code against the first argument: ends CODE PROGRAM [ARGUMENT…].
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: ends CODE PROGRAM [ARGUMENT…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("%q is no exit code", args[0])
+	}
+	got := 0
+	var exit *exec.ExitError
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%s does not run: %v", args[1], err)
+	}
+	if got != want {
+		ts.Fatalf("%s ends %d, want %d", args[1], got, want)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/loader"
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// teamFlags are what every command that compiles a team takes.
+type teamFlags struct {
+	strict   bool
+	agent    string
+	goal     string
+	goalFile string
+	inputs   []string
+	require  []string
+
+	alone func(*spec.Team) string // agent, where it depends on the team; nil: it does not
+}
+
+func (f *teamFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.BoolVar(&f.strict, "strict", false, "take warnings for errors")
+	fl.StringVar(&f.agent, "agent", "", "run one agent alone")
+	fl.StringVar(&f.goal, "goal", "", "the goal, instead of the file's; taken as it is")
+	fl.StringVar(&f.goalFile, "goal-file", "", "a file with the goal, - for standard input; taken as it is")
+	fl.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE for an input of the team; may be repeated")
+	fl.StringSliceVar(&f.require, "require-enforced", nil, "controls that must be enforced for every agent at work: "+strings.Join(runtime.Controls(), ", "))
+}
+
+// compiled is a team that has become a plan.
+type compiled struct {
+	plan   *spec.Plan
+	loaded *loader.Loaded // nil for a saved plan
+	file   string         // as the user named it
+	dir    string         // the folder paths in the plan are relative to
+}
+
+// compile reads and compiles a team and prints every problem. An error means that nothing may run.
+func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
+	o := runtime.CompileOptions{Catalog: catalog(), Agent: f.agent}
+	if err := a.goal(f, &o); err != nil {
+		return nil, err
+	}
+	loaded, ds, err := a.load(path)
+	if err != nil {
+		return nil, err
+	}
+	if loaded.Bundle == nil {
+		return nil, orElse(a.problems(ds, true), usage("%s is no team", path))
+	}
+	if f.alone != nil {
+		o.Agent = f.alone(loaded.Bundle.Team)
+	}
+	plan, more := runtime.Compile(loaded.Bundle, o)
+	loaded.Sources.Place(more)
+	ds = append(ds, more...)
+	ds.Sort()
+	if err := a.problems(ds, f.strict); err != nil {
+		return nil, err
+	}
+	if plan == nil {
+		return nil, usage("%s does not compile", path)
+	}
+	c := &compiled{plan: plan, loaded: loaded, file: path, dir: filepath.Dir(path)}
+	if path == "-" {
+		c.dir = "."
+	}
+	return c, a.requireEnforced(plan, f.require)
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func (a *app) load(path string) (*loader.Loaded, spec.Diagnostics, error) {
+	if path != "-" {
+		l, ds := loader.Team(path)
+		return l, ds, nil
+	}
+	data, err := a.readInput("-")
+	if err != nil {
+		return nil, nil, usage("%v", err)
+	}
+	l, ds := loader.TeamBytes("-", ".", data)
+	return l, ds, nil
+}
+
+func (a *app) goal(f *teamFlags, o *runtime.CompileOptions) error {
+	if f.goal != "" && f.goalFile != "" {
+		return usage("--goal and --goal-file exclude each other")
+	}
+	if f.goal != "" {
+		o.Goal = &f.goal
+	}
+	if f.goalFile != "" {
+		b, err := a.readInput(f.goalFile)
+		if err != nil {
+			return usage("--goal-file: %v", err)
+		}
+		text := strings.TrimRight(string(b), "\n")
+		o.Goal = &text
+	}
+	o.Inputs = map[string]string{}
+	for _, in := range f.inputs {
+		name, value, ok := strings.Cut(in, "=")
+		if !ok {
+			return usage("--input %q is not NAME=VALUE", in)
+		}
+		o.Inputs[name] = value
+	}
+	return nil
+}
+
+func (a *app) requireEnforced(p *spec.Plan, wanted []string) error {
+	failed := false
+	for _, w := range wanted {
+		if !slices.Contains(runtime.Controls(), w) {
+			return usage("--require-enforced %q: %s", w, spec.DidYouMean(w, runtime.Controls()))
+		}
+		for _, c := range runtime.NotEnforced(p, w) {
+			fmt.Fprintf(a.stderr, "oma: control %s is %s for agent %s: %s\n", c.Control, c.Level, c.Agent, c.Mechanism)
+			failed = true
+		}
+	}
+	if failed {
+		return &exitError{code: runtime.ExitUsage}
+	}
+	return nil
+}
+
+// savedPlan reads a plan if that is what the file is. nil: it is something else, or cannot be read; the loader then
+// says why.
+func savedPlan(path string) (*spec.Plan, error) {
+	if path == "-" {
+		return nil, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPlanBytes {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || !looksLikePlan(data) {
+		return nil, nil
+	}
+	p, err := runtime.ReadPlan(data)
+	if err != nil {
+		return nil, badPlan(path, err)
+	}
+	return p, nil
+}
+
+// badPlan tells a plan that was changed after it was made from a file that is no plan.
+func badPlan(path string, err error) error {
+	if errors.Is(err, runtime.ErrStale) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return usage("%s: %v", path, err)
+}
+
+// maxPlanBytes bounds a saved plan. It embeds prompts and schemas, so it may be larger than a team file.
+const maxPlanBytes = 64 << 20
+
+// looksLikePlan says whether a file is JSON that calls itself a plan. Other tools may have written it anew.
+func looksLikePlan(data []byte) bool {
+	var e spec.Envelope
+	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && json.Unmarshal(data, &e) == nil && e.Kind == spec.KindPlan
+}

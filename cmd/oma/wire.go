@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/open-multi-agent/oma/loader"
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/builtin"
+	"github.com/open-multi-agent/oma/runtime/openai"
+	"github.com/open-multi-agent/oma/runtime/scripted"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
+)
+
+// catalog is every tool and preset of this program.
+func catalog() policies.Catalog {
+	c := policies.Catalog{Tools: builtin.Infos()}
+	for _, name := range []string{"readonly", "readwrite", "full"} {
+		c.Presets = append(c.Presets, policies.Preset{Name: name, Tools: builtin.Presets()[name]})
+	}
+	return c
+}
+
+// wiring makes the models and tools of one run.
+type wiring struct {
+	app       *app
+	plan      *spec.Plan
+	loaded    *loader.Loaded // nil for a saved plan
+	dir       string         // the team file's folder, absolute
+	cwd       string         // the folder oma runs in, absolute
+	keys      map[string]string
+	redactor  *redact.Redactor
+	protected []string
+	outputs   []string // what the run writes itself: state, receipt, recording
+	locks     *builtin.Locks
+	cassettes map[string]*scripted.Model // by provider, the ones played
+	recorder  *scripted.Recorder         // nil: nothing is recorded
+}
+
+// model makes the model of a provider. The kinds of the team language end here.
+func (w *wiring) model(name string) (runtime.Model, error) {
+	p := w.plan.Providers[name]
+	var m runtime.Model
+	switch p.Kind {
+	case "openai":
+		m = w.openai(name, p.Provider, openai.DefaultBaseURL)
+	case "ollama":
+		m = w.openai(name, p.Provider, openai.OllamaBaseURL)
+	case "scripted":
+		c, err := w.cassette(name, p)
+		if err != nil {
+			return nil, err
+		}
+		m = c
+	default:
+		return nil, usage("provider %q: kind %q is not in this version", name, p.Kind)
+	}
+	if w.recorder != nil {
+		m = w.recorder.Model(m)
+	}
+	return m, nil
+}
+
+func (w *wiring) openai(name string, p spec.Provider, base string) runtime.Model {
+	if p.BaseURL != "" {
+		base = p.BaseURL
+	}
+	return openai.New(openai.Options{Name: name, BaseURL: base, APIKey: w.keys[name], Stream: p.Stream == nil || *p.Stream,
+		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + version})
+}
+
+// cassette gives a scripted provider what it plays: as it was read with the team, or read now for a saved plan.
+func (w *wiring) cassette(name string, p spec.PlanProvider) (*scripted.Model, error) {
+	c, where := (*spec.Cassette)(nil), func(spec.Path) string { return "" }
+	if w.loaded != nil {
+		c = w.loaded.Bundle.Cassettes[p.Cassette].Cassette
+		where = func(at spec.Path) string { return w.loaded.Sources.Where(p.Cassette, at) }
+	} else {
+		l, ds := loader.Cassette(filepath.Join(w.dir, filepath.FromSlash(p.Cassette)))
+		if err := w.app.problems(ds, false); err != nil {
+			return nil, err
+		}
+		if l.Cassette.Digest != p.CassetteDigest {
+			return nil, fmt.Errorf("%w: cassette %s has changed", runtime.ErrStale, p.Cassette)
+		}
+		c = l.Cassette.Cassette
+		where = func(at spec.Path) string { return l.Sources.Where("", at) }
+	}
+	m := scripted.New(c, p.Cassette, where)
+	w.cassettes[name] = m
+	return m, nil
+}
+
+// unused gives the turns that nobody asked for: the run was shorter than what was recorded.
+func (w *wiring) unused() error {
+	var all []error
+	for _, name := range sortedKeys(w.cassettes) {
+		all = append(all, w.cassettes[name].Unused()...)
+	}
+	return errors.Join(all...)
+}
+
+// Open gives an agent its built-in tools.
+func (w *wiring) Open(_ context.Context, a *spec.PlanAgent) ([]runtime.Tool, io.Closer, error) {
+	names := make([]string, len(a.Tools))
+	for i, g := range a.Tools {
+		names[i] = g.Name
+	}
+	return builtin.Open(builtin.Options{Dir: w.folder(a), Create: true, Contained: a.Containment != "none", Protected: w.protected,
+		Locks: w.locks, Env: w.app.lookup, Redact: w.redactor.Text}, names)
+}
+
+// folder is an agent's folder: the declared one from the team file, else .agent-workspace where oma runs.
+func (w *wiring) folder(a *spec.PlanAgent) string {
+	switch {
+	case a.Cwd == "":
+		return filepath.Join(w.cwd, ".agent-workspace")
+	case filepath.IsAbs(a.Cwd):
+		return filepath.FromSlash(a.Cwd)
+	}
+	return filepath.Join(w.dir, filepath.FromSlash(a.Cwd))
+}
+
+// tree gives the digest of an agent's folder, without what the run itself writes meanwhile.
+func (w *wiring) tree(ctx context.Context, a *spec.PlanAgent) (string, error) {
+	return builtin.TreeDigest(ctx, w.folder(a), builtin.TreeLimits{Skip: w.outputs})
+}
+
+// inputs gives the files the plan was made from and where its keys are, absolute. file is the team or plan as the user
+// named it.
+func (w *wiring) inputs(file string) ([]string, error) {
+	var paths []string
+	if file != "-" {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, abs)
+	}
+	for _, in := range w.plan.Inputs {
+		paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(in.Path)))
+	}
+	for _, name := range sortedKeys(w.plan.Providers) {
+		if ref := w.plan.Providers[name].APIKey; ref != nil && ref.File != "" {
+			paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(ref.File)))
+		}
+	}
+	return paths, nil
+}
+
+// protectInputs protects them.
+func (w *wiring) protectInputs(file string) error {
+	paths, err := w.inputs(file)
+	w.protected = append(w.protected, paths...)
+	return err
+}
+
+// notAnInput refuses to write a file over one that the plan is made from.
+func notAnInput(flag, path string, inputs []string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil // it is not there, so nothing is replaced
+	}
+	for _, in := range inputs {
+		if other, err := os.Stat(in); err == nil && os.SameFile(info, other) {
+			return usage("%s %s would replace a file the plan is made from", flag, path)
+		}
+	}
+	return nil
+}
+
+func (w *wiring) protect(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	w.protected = append(w.protected, abs)
+	return nil
+}
+
+// working names the providers of the agents that have a task.
+func (w *wiring) working() map[string]bool {
+	working := map[string]bool{}
+	agents := w.plan.ByName()
+	for _, t := range w.plan.Tasks {
+		working[agents[t.Assignee].Provider] = true
+	}
+	return working
+}
+
+// priced refuses a cost ceiling of the command line over a model without a price, which would count as free.
+func priced(p *spec.Plan, ceilings spec.Budgets) error {
+	if ceilings.MaxCostBudget == nil {
+		return nil
+	}
+	agents := p.ByName()
+	for _, t := range p.Tasks {
+		a := agents[t.Assignee]
+		if _, ok := p.Price(a); !ok {
+			return usage("--max-cost-budget holds nothing back: model %q of provider %q has no price [model-without-price]", a.Model, a.Provider)
+		}
+	}
+	return nil
+}
+
+// secrets resolves the keys of the providers at work. What is missing is said all at once, before anything runs.
+func (w *wiring) secrets() error {
+	w.keys = map[string]string{}
+	var known []redact.Secret
+	var missing []string
+	working := w.working()
+	for _, name := range sortedKeys(w.plan.Providers) {
+		ref := w.plan.Providers[name].APIKey
+		if ref == nil || !working[name] {
+			continue
+		}
+		value, err := w.secret(ref)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("provider %q: %v", name, err))
+			continue
+		}
+		w.keys[name] = value
+		known = append(known, redact.Secret{Name: name, Value: value})
+	}
+	w.redactor = redact.New(known...)
+	if missing != nil {
+		return usage("%s [secret-missing]", strings.Join(missing, "\noma: "))
+	}
+	return nil
+}
+
+func (w *wiring) secret(ref *spec.SecretRef) (string, error) {
+	if ref.Env != "" {
+		v, ok := w.app.lookup(ref.Env)
+		if !ok || v == "" {
+			return "", fmt.Errorf("the environment variable %s is not set", ref.Env)
+		}
+		return v, nil
+	}
+	b, err := readFile(filepath.Join(w.dir, filepath.FromSlash(ref.File)))
+	if err != nil {
+		return "", fmt.Errorf("the key file cannot be read: %v", errors.Unwrap(err))
+	}
+	v := strings.TrimSpace(string(b))
+	if v == "" {
+		return "", fmt.Errorf("the key file %s is empty", ref.File)
+	}
+	return v, nil
+}
