@@ -24,6 +24,7 @@ var reporters = map[string]map[string]int{
 	"loader":   {"Errorf": 0, "Warnf": 0, "Notef": 0, "problem": 0, "refuse": 2, "complain": 2, "report": 2, "abandon": 2},
 	"policies": {"Errorf": 0, "Warnf": 0, "Notef": 0, "fail": 0},
 	"runtime":  {"Errorf": 0, "Warnf": 0, "Notef": 0},
+	"cmd/oma":  {"Errorf": 0},
 }
 
 // gateOnly are kinds of findings that only rules have: what a rule reads has a known type and a price.

@@ -27,10 +27,10 @@ check() {
 	"$oma" validate --strict "$2" >out 2>err || { echo "is not valid:"; cat err; return; }
 	[ -s err ] && { echo "is valid, and oma says:"; cat err; return; }
 	"$oma" plan -o json "$2" >plan 2>err || { echo "has no plan:"; cat err; return; }
-	"$oma" run --state "$work/state" --receipt "$work/$1.json" "$2" </dev/null >out 2>err
+	"$oma" run --state "$work/$1" "$2" </dev/null >out 2>err
 	got=$?
 	[ "$got" = "$want" ] || { echo "run ends $got, want $want:"; cat err; return; }
-	"$oma" gate --team "$2" "$work/$1.json" >out 2>err
+	"$oma" gate --team "$2" "$work/$1"/runs/*/receipt.json >out 2>err
 	got=$?
 	[ "$got" = "${gate:-$want}" ] || { echo "gate ends $got, want ${gate:-$want}:"; cat out err; }
 }

@@ -161,7 +161,11 @@ func misfit(v schemas.Violation, name string, ds *spec.Diagnostics) {
 		if want == "" {
 			_, want, _ = strings.Cut(v.Message, "want ")
 		}
-		ds.Errorf("wrong-type", v.Path, "%s is %s, want %s", name, shown(v.Got), want).Hint = typeHint(v)
+		got := shown(v.Got)
+		if isText && slices.Equal(v.Want, []string{"object"}) {
+			got = "text" // it says nothing about what is missing, and may be the key that was to be named
+		}
+		ds.Errorf("wrong-type", v.Path, "%s is %s, want %s", name, got, want).Hint = typeHint(v)
 	case slices.Contains(v.Later, fmt.Sprint(v.Got)):
 		d := ds.Errorf("not-in-this-version", v.Path, "%s %s is not in this version", name, shown(v.Got))
 		d.Hint = "want " + strings.Join(v.Valid, ", ")

@@ -124,9 +124,18 @@ func clean(name string) string { return path.Clean(name) }
 
 var drive = regexp.MustCompile(`^[A-Za-z]:`)
 
+// home says that a path is meant to lead to a home folder.
+func home(name string) bool {
+	return name == "~" || strings.HasPrefix(name, "~") && strings.Contains(name, "/")
+}
+
 // badPath refuses paths that would make a plan depend on the machine.
 func badPath(name string) *spec.Diagnostic {
 	switch {
+	case home(name):
+		p := problem("bad-path", "%s begins with ~, which only a shell takes for the home folder", quote(name))
+		p.Hint = "write the path out; a folder that is called so is ./" + name
+		return p
 	case strings.HasPrefix(name, "/"), drive.MatchString(name):
 		p := problem("absolute-path", "%s is an absolute path", quote(name))
 		p.Hint = "name the file relative to the folder of the file that names it"

@@ -75,6 +75,8 @@ func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
 			ds.Errorf("missing-key", at, `missing "env" or "file" in %s`, at).Hint = "add env: NAME, the variable that holds the key"
 		}
 	}, "providers", "*", "apiKey")
+	homeless(root, ds)
+	visit(root, "", func(m map[string]any, at spec.Path) { besideNone(m, at, ds) }, "governance")
 	visit(root, "", func(m map[string]any, at spec.Path) {
 		money(m, at, ds, "inputPer1M", "cachedInputPer1M", "outputPer1M")
 	}, "providers", "*", "models", "*")
@@ -137,6 +139,37 @@ func provider(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
 			p := ds.Errorf("misplaced-key", at.Key(key), "%q has no use in a scripted provider", key)
 			p.OnKey, p.Hint = true, "leave it out"
 		}
+	}
+}
+
+// homeless refuses ~ in the paths that are not followed here: nothing would take it for the home folder.
+func homeless(root map[string]any, ds *spec.Diagnostics) {
+	take := func(key string) func(map[string]any, spec.Path) {
+		return func(m map[string]any, at spec.Path) {
+			if name, ok := m[key].(string); ok && home(name) {
+				p := badPath(name)
+				p.Path = at.Key(key)
+				*ds = append(*ds, *p)
+			}
+		}
+	}
+	visit(root, "", take("cwd"), "defaults")
+	visit(root, "", take("cwd"), "agents", "*")
+	visit(root, "", take("file"), "providers", "*", "apiKey")
+}
+
+// besideNone refuses what a governance of none cannot mean. The key counts, not its value: a default that is written
+// out was meant to do something too.
+func besideNone(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
+	if m["governanceIntent"] != spec.IntentNone {
+		return
+	}
+	for _, key := range sortedKeys(m) {
+		if key == "governanceIntent" || strings.HasPrefix(key, "x-") {
+			continue
+		}
+		p := ds.Errorf("governance-none", at.Key(key), "%s has no meaning beside governanceIntent none", key)
+		p.OnKey, p.Hint = true, "drop it, or use required or preferred"
 	}
 }
 

@@ -215,11 +215,14 @@ func (c *compiler) suspicious(loose *cel.Ast, s scope) (out []finding) {
 			out = append(out, finding{kind: "type", node: e.ID(), at: startOf(a, e.ID()), name: name,
 				message: fmt.Sprintf("input has no field %q", name), hint: takes(s.tools, name)})
 		}
-		for _, lit := range toolWords(e, shadow) {
+		for _, lit := range wordsBeside(e, "toolName", shadow) {
 			if w, _ := stringOf(lit); !slices.Contains(c.names, w) {
 				out = append(out, finding{kind: "unknown-tool", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
 					message: fmt.Sprintf("there is no tool %q", w), hint: c.toolHint(w)})
 			}
+		}
+		if !s.foreign {
+			out = append(out, c.strangers(e, a, shadow)...)
 		}
 	})
 	return out
@@ -232,8 +235,34 @@ func (s scope) anyHas(field string) bool {
 
 func (t *tool) has(field string) bool { return !t.input.closed() || t.input.fields[field] != nil }
 
-// toolWords gives the literals that toolName is compared with.
-func toolWords(e ast.Expr, shadow []string) (out []ast.Expr) {
+// strangers finds agents and roles that the team does not have: such a rule of the team would never match. A rule file
+// may be shared by teams, so there it is no fault.
+func (c *compiler) strangers(e ast.Expr, a *ast.AST, shadow []string) (out []finding) {
+	for _, lit := range wordsBeside(e, "agentName", shadow) {
+		if w, _ := stringOf(lit); !slices.Contains(c.agentNames(), w) {
+			out = append(out, finding{kind: "unknown-agent", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
+				message: fmt.Sprintf("the team has no agent %q", w), hint: spec.DidYouMean(w, c.agentNames())})
+		}
+	}
+	for _, lit := range wordsBeside(e, "role", shadow) {
+		if w, _ := stringOf(lit); w != "" && !slices.Contains(c.in.Roles, w) {
+			out = append(out, finding{kind: "unknown-role", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
+				message: fmt.Sprintf("the team requires no role %q", w), hint: spec.DidYouMean(w, c.in.Roles)})
+		}
+	}
+	return out
+}
+
+func (c *compiler) agentNames() []string {
+	names := make([]string, len(c.in.Agents))
+	for i, a := range c.in.Agents {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// wordsBeside gives the literals that a variable is compared with.
+func wordsBeside(e ast.Expr, variable string, shadow []string) (out []ast.Expr) {
 	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
 		return nil
 	}
@@ -243,7 +272,7 @@ func toolWords(e ast.Expr, shadow []string) (out []ast.Expr) {
 		return nil
 	}
 	for i, side := range e.AsCall().Args() {
-		if !isVariable(side, "toolName", shadow) {
+		if !isVariable(side, variable, shadow) {
 			continue
 		}
 		for _, lit := range literals(e.AsCall().Args()[1-i]) {

@@ -56,6 +56,9 @@ func (x *exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", name).Hint = x.toolHint(name)
 		return
 	}
+	if a := ex.AgentName; a != "" && !fromFile(x.rule) && !slices.Contains(x.agentNames(), a) {
+		x.fail("unknown-agent", path.Key("agentName"), "the team has no agent %q", a).Hint = spec.DidYouMean(a, x.agentNames())
+	}
 	input, ok := x.input(t, ex, path)
 	if !ok {
 		return

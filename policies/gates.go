@@ -23,6 +23,8 @@ type RuleSet struct {
 	Agents []AgentTools
 	// Known are the tools that exist whether or not anybody may use them.
 	Known []spec.ToolInfo
+	// Roles are the required roles a task may fill. nil: there are none, and role is always empty.
+	Roles []string
 }
 
 // AgentTools are the tools that one agent is granted.
@@ -203,12 +205,13 @@ func fromFile(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "file 
 type scope struct {
 	tools   []*tool // in the order of their names
 	reached map[*tool]bool
+	foreign bool // the rule is from a file, which does not know the team
 }
 
 // scope gives the tools a rule can meet: those it names, or those its agents reach. A policy file's rule is checked
 // against all tools there are, since the file does not know the team.
 func (c *compiler) scope(r *spec.PlanRule) scope {
-	s := scope{reached: map[*tool]bool{}}
+	s := scope{reached: map[*tool]bool{}, foreign: fromFile(r)}
 	for _, x := range c.reach {
 		if governs(r, x.agent) && (r.Tools == nil || slices.Contains(r.Tools, x.tool.info.Name)) {
 			s.reached[x.tool] = true

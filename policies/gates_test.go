@@ -31,9 +31,9 @@ var (
 
 func everyTool() []spec.ToolInfo { return []spec.ToolInfo{bash, fileRead, fileEdit, httpGet} }
 
-// team is one agent, named a, with the tools given; the tools of the tests exist.
+// team is an agent named a with the tools given, and one named b with none; the tools of the tests exist.
 func team(tools []spec.ToolInfo, rules ...spec.Rule) RuleSet {
-	in := RuleSet{Declared: true, Agents: []AgentTools{{Name: "a", Tools: tools}}, Known: everyTool()}
+	in := RuleSet{Declared: true, Agents: []AgentTools{{Name: "a", Tools: tools}, {Name: "b"}}, Known: everyTool(), Roles: []string{"reviewer"}}
 	for i, r := range rules {
 		if r.Name == "" {
 			r.Name = "r"
@@ -298,5 +298,31 @@ func TestExampleOfAToolNobodyReaches(t *testing.T) {
 		Examples: &spec.RuleExamples{Matches: []spec.CallExample{{ToolName: "bash", Input: []byte(`{"command":"x"}`)}}}})
 	if s, ds := Compile(in); s == nil {
 		t.Errorf("unexpected:\n%s", show(ds))
+	}
+}
+
+// A rule of the team about an agent or a role that the team does not have would never match: the misspelt deny rule.
+func TestStrangers(t *testing.T) {
+	for _, c := range []struct{ when, want string }{
+		{`agentName == "bb"`, `error gates.rules[0].when 1:15+2: rule "r": the team has no agent "bb" [unknown-agent] | did you mean b?`},
+		{`agentName in ["a", "zzz"]`, `error gates.rules[0].when 1:21+3: rule "r": the team has no agent "zzz" [unknown-agent] | valid: a, b`},
+		{`role == "reviewr"`, `error gates.rules[0].when 1:10+7: rule "r": the team requires no role "reviewr" [unknown-role] | did you mean reviewer?`},
+		{`role == ""`, ``},
+		{`agentName != "a" && role in ["reviewer"]`, ``},
+	} {
+		_, ds := Compile(team([]spec.ToolInfo{bash}, spec.Rule{When: c.when}))
+		if got := strings.TrimSpace(show(ds)); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.when, got, c.want)
+		}
+	}
+	in := team([]spec.ToolInfo{bash}, spec.Rule{When: `agentName == "bb"`})
+	in.Rules[0].Source = "file shared.yaml"
+	if _, ds := Compile(in); ds.HasErrors(false) {
+		t.Errorf("a file shared by teams may name agents this one does not have: %s", show(ds))
+	}
+	in = team([]spec.ToolInfo{bash}, spec.Rule{When: `agentName == "a"`, Examples: &spec.RuleExamples{
+		Matches: []spec.CallExample{{ToolName: "bash", AgentName: "aa", Input: []byte(`{"command": "x"}`)}}}})
+	if _, ds := Compile(in); !strings.Contains(show(ds), "unknown-agent") {
+		t.Errorf("an example about nobody: %s", show(ds))
 	}
 }

@@ -77,11 +77,12 @@ type Conclusion struct {
 
 // Conclude judges a declaration by the facts of a receipt: topology, tasks, status and trees. It never reads the
 // receipt's own conclusion, nor any answer's text. Only governanceIntent required can be satisfied or unsatisfied.
-func Conclude(g *spec.Governance, r *spec.Receipt) Conclusion {
+// watched gives the tasks whose folder must have been looked at, with that folder; nil where the plan is not known.
+func Conclude(g *spec.Governance, r *spec.Receipt, watched map[string]string) Conclusion {
 	if g == nil || g.GovernanceIntent != spec.IntentRequired {
 		return Conclusion{Conclusion: spec.NotApplicable}
 	}
-	c := conclude{g: g, r: r}
+	c := conclude{g: g, r: r, watched: watched}
 	c.roles()
 	c.order()
 	c.independence()
@@ -95,6 +96,7 @@ func Conclude(g *spec.Governance, r *spec.Receipt) Conclusion {
 type conclude struct {
 	g       *spec.Governance
 	r       *spec.Receipt
+	watched map[string]string
 	reasons []spec.Reason
 }
 
@@ -209,38 +211,50 @@ func (c *conclude) independence() {
 	}
 }
 
-// differentModels compares what the responses named, not what was asked for.
+// differentModels compares the models the responses named, not what was asked for. A role whose responses named none
+// cannot be told from another.
 func (c *conclude) differentModels() {
 	who := map[string]string{}
 	for _, t := range c.r.Tasks {
 		if t.Status != spec.TaskCompleted || !slices.Contains(c.g.RequiredRoles, t.Assignee) {
 			continue
 		}
+		if len(t.Models) == 0 {
+			c.add("independence", "no response to %q named its model", t.Assignee)
+		}
 		for _, m := range t.Models {
-			key := t.Provider + "/" + m
-			if other, taken := who[key]; taken && other != t.Assignee {
-				c.add("independence", "%q and %q were both answered by %s", other, t.Assignee, key)
+			if other, taken := who[m]; taken && other != t.Assignee {
+				c.add("independence", "%q and %q were both answered by %s", other, t.Assignee, m)
 			}
-			who[key] = t.Assignee
+			who[m] = t.Assignee
 		}
 	}
 }
 
 // integrity compares what a required role looked at with what was there at the end. A later task that may write
-// explains a change; nothing else does.
+// explains a change; nothing else does. A folder that was not looked at, or could not be, is no evidence.
 func (c *conclude) integrity() {
-	end := map[string]string{}
+	end, before := map[string]string{}, map[string]spec.Tree{}
 	for _, t := range c.r.Trees {
 		if t.Before == "" {
 			end[t.Cwd] = t.Digest
+		} else {
+			before[t.Before] = t
+		}
+		if !strings.HasPrefix(t.Digest, "sha256:") {
+			c.add("integrity", "the files under %q were not looked at: %s", cwdName(t.Cwd), t.Digest)
+		}
+	}
+	for _, t := range c.r.Tasks {
+		cwd, must := c.watched[t.ID]
+		if _, ended := end[cwd]; must && t.StartedAt != "" && (!ended || before[t.ID].Cwd != cwd || before[t.ID].Before == "") {
+			c.add("integrity", "the files under %q were not looked at for task %q", cwdName(cwd), t.ID)
 		}
 	}
 	for _, t := range c.r.Trees {
-		last, known := end[t.Cwd]
-		if t.Before == "" || !known || last == t.Digest || t.LaterWriter {
-			continue
+		if last, known := end[t.Cwd]; t.Before != "" && known && last != t.Digest && !t.LaterWriter {
+			c.add("integrity", "the files under %q changed after task %q had started, and no task in the plan may write there", cwdName(t.Cwd), t.Before)
 		}
-		c.add("integrity", "the files under %q changed after task %q had started, and no task in the plan may write there", cwdName(t.Cwd), t.Before)
 	}
 }
 

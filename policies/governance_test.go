@@ -45,14 +45,19 @@ func TestConclude(t *testing.T) {
 	preferred.GovernanceIntent = "preferred"
 	same := records("a:completed:01 b:completed:02", "b<a")
 	same[0].Models, same[1].Models = []string{"m"}, []string{"m"}
+	twoNames := records("a:completed:01 b:completed:02", "b<a")
+	twoNames[0].Provider, twoNames[0].Models, twoNames[1].Models = "other", []string{"m"}, []string{"m"}
+	noModel := records("a:completed:01 b:completed:02", "b<a")
+	noModel[1].Models = nil
 	for _, c := range []struct {
-		name   string
-		g      *spec.Governance
-		tasks  []spec.TaskRecord
-		source string
-		status string
-		trees  []spec.Tree
-		want   string
+		name    string
+		g       *spec.Governance
+		tasks   []spec.TaskRecord
+		source  string
+		status  string
+		trees   []spec.Tree
+		watched map[string]string
+		want    string
 	}{
 		{name: "G14 undeclared", tasks: records("a:completed:01"), want: "not-applicable"},
 		{name: "G14 preferred", g: preferred, tasks: records("a:failed:01"), want: "not-applicable"},
@@ -79,18 +84,29 @@ func TestConclude(t *testing.T) {
 		{name: "G19 crossed by the last role", g: required("a b", "a b"), tasks: records("a:completed:01 b:completed:02", "b<a"), status: "budget_exhausted", want: "satisfied"},
 		{name: "cancelled", g: required("a", ""), tasks: records("a:failed:01"), status: "cancelled", want: "unsatisfied cancelled role-failed"},
 		{name: "N19 files changed behind the reviewer", g: required("a", ""), tasks: records("a:completed:01"),
-			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "1"}, {Cwd: ".", Digest: "2"}}, want: "unsatisfied integrity"},
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "sha256:1"}, {Cwd: ".", Digest: "sha256:2"}}, want: "unsatisfied integrity"},
 		{name: "N19 a later writer explains it", g: required("a", ""), tasks: records("a:completed:01"),
-			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "1", LaterWriter: true}, {Cwd: ".", Digest: "2"}}, want: "satisfied"},
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "sha256:1", LaterWriter: true}, {Cwd: ".", Digest: "sha256:2"}}, want: "satisfied"},
 		{name: "N19 unchanged", g: required("a", ""), tasks: records("a:completed:01"),
-			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "1"}, {Cwd: ".", Digest: "1"}, {Cwd: "x", Digest: "2"}}, want: "satisfied"},
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "sha256:1"}, {Cwd: ".", Digest: "sha256:1"}, {Cwd: "x", Digest: "sha256:2"}}, want: "satisfied"},
+		{name: "N19 a folder that could not be looked at", g: required("a", ""), tasks: records("a:completed:01"),
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "unknown: too many files"}, {Cwd: ".", Digest: "unknown: too many files"}},
+			want:  "unsatisfied integrity integrity"},
+		{name: "N19 a folder that was not looked at", g: required("a", ""), tasks: records("a:completed:01"), watched: map[string]string{"t-a": "."},
+			want: "unsatisfied integrity"},
+		{name: "N19 looked at before and not after", g: required("a", ""), tasks: records("a:completed:01"), watched: map[string]string{"t-a": "."},
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "sha256:1"}}, want: "unsatisfied integrity"},
+		{name: "N19 another folder was looked at", g: required("a", ""), tasks: records("a:completed:01"), watched: map[string]string{"t-a": "."},
+			trees: []spec.Tree{{Before: "t-a", Cwd: "x", Digest: "sha256:1"}, {Cwd: "x", Digest: "sha256:1"}, {Cwd: ".", Digest: "sha256:1"}}, want: "unsatisfied integrity"},
+		{name: "differentModel, one server under two names", g: different, tasks: twoNames, want: "unsatisfied independence"},
+		{name: "differentModel, no model named", g: different, tasks: noModel, want: "unsatisfied independence"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &spec.Receipt{Tasks: c.tasks, Trees: c.trees, Status: spec.Status{Code: c.status}}
 			r.Topology = Topology(c.tasks, c.g, spec.RoutingDecision{Source: c.source})
 			// a receipt's own words are never read
 			r.GovernanceConclusion, r.GovernanceReason, r.Governance = "satisfied", "", nil
-			got := Conclude(c.g, r)
+			got := Conclude(c.g, r, c.watched)
 			words := []string{got.Conclusion}
 			for _, reason := range got.Reasons {
 				words = append(words, reason.Code)

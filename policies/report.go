@@ -19,7 +19,7 @@ func (f finding) report(ds *spec.Diagnostics, prefix string, path spec.Path, who
 	switch f.kind {
 	case "optional", "untyped":
 		add = ds.Warnf
-	case "unknown-tool", "not-in-this-version":
+	case "unknown-tool", "unknown-agent", "unknown-role", "not-in-this-version":
 		code = f.kind
 	}
 	d := add(code, path, "%s: %s", who, f.message)

@@ -41,7 +41,7 @@ var noteInfo = spec.ToolInfo{Name: "note", InputSchema: spec.Schema(`{"type":"ob
 	"times":{"type":"integer","default":1}},"required":["text"],"additionalProperties":false}`)}
 
 func checkPlan(rules ...spec.Rule) *spec.Plan {
-	p := &spec.Plan{Agents: []spec.PlanAgent{{Name: "ann", Tools: []spec.Grant{{ToolInfo: noteInfo, GrantedBy: "tools"}}}, {Name: "bob"}},
+	p := &spec.Plan{Governance: &spec.Governance{RequiredRoles: []string{"ann", "guest"}}, Agents: []spec.PlanAgent{{Name: "ann", Tools: []spec.Grant{{ToolInfo: noteInfo, GrantedBy: "tools"}}}, {Name: "bob"}},
 		Tasks: []spec.PlanTask{{ID: "t1", Assignee: "ann", Role: "ann"}},
 		Gates: spec.PlanGates{Declared: true, Default: spec.ActionAllow}}
 	for _, r := range rules {

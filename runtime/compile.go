@@ -2,10 +2,11 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
+	"net"
 	"net/url"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -171,14 +172,7 @@ func expand(text string, value func(string) (string, string)) (string, []string)
 	return b.String() + text, problems
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // inputs lists every file the plan comes from.
 func (c *compiler) inputs() {
@@ -207,6 +201,9 @@ func (c *compiler) providers() {
 		if name := secretParameter(p.BaseURL); name != "" {
 			c.diags.Errorf("secret-in-url", at.Key("baseURL"), "baseURL carries the secret %s", name).Hint = "a plan and a log show addresses; use apiKey: {env: NAME}"
 		}
+		if host := clearHost(p.BaseURL); p.APIKey != nil && host != "" {
+			c.diags.Warnf("key-in-clear", at.Key("baseURL"), "the key goes to %s without encryption, where anybody on the way can read it", host).Hint = "use https"
+		}
 		out := spec.PlanProvider{Provider: p}
 		if p.Cassette != "" {
 			out.CassetteDigest = c.b.Cassettes[p.Cassette].Digest
@@ -227,6 +224,19 @@ func secretParameter(address string) string {
 		}
 	}
 	return ""
+}
+
+// clearHost gives the host of an address that is asked over the network without encryption, or nothing.
+func clearHost(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host).IsLoopback() {
+		return ""
+	}
+	return host
 }
 
 // provider gives an agent's provider and puts a built-in one into the plan when it is used.
@@ -267,14 +277,31 @@ func (c *compiler) agent(i int) {
 		p.Tools = []spec.Grant{}
 	}
 	if len(p.OutputSchema) > 0 {
-		if _, err := schemas.Compile(p.OutputSchema); err != nil {
-			c.diags.Errorf("output-schema", at.Key("outputSchema"), "outputSchema is not usable: %v", err)
-		}
+		c.outputSchema(p.OutputSchema, at.Key("outputSchema"))
 	}
 	if p.Cwd == "" && len(p.Tools) > 0 && !slices.ContainsFunc(p.Tools, func(g spec.Grant) bool { return g.Consequential }) {
 		c.diags.Warnf("workspace-default", at, "agent %q only reads, and its folder is .agent-workspace, which starts empty", a.Name).Hint = "add cwd: . to read the team file's own folder"
 	}
 	c.plan.Agents = append(c.plan.Agents, p)
+}
+
+func (c *compiler) outputSchema(s spec.Schema, at spec.Path) {
+	if _, err := schemas.Compile(s); err != nil {
+		c.diags.Errorf("output-schema", at, "outputSchema is not usable: %v", err)
+		return
+	}
+	unknown, idle := schemas.Lint(s, at)
+	for _, where := range unknown {
+		name := fmt.Sprint(where.Split()[len(where.Split())-1])
+		d := c.diags.Warnf("output-schema-keyword", where, "%q is no keyword of JSON Schema, so it asks for nothing", name)
+		d.OnKey, d.Hint = true, "if it is meant for people, call it x-"+name
+		if near := spec.Nearest(name, schemas.Keywords()); near != "" {
+			d.Hint = "did you mean " + near + "?"
+		}
+	}
+	if idle {
+		c.diags.Warnf("output-schema-keyword", at, "outputSchema asks for nothing, so any JSON fits it").Hint = "say what the answer must be, such as type: object with required: [verdict]"
+	}
 }
 
 func (c *compiler) agentModel(p *spec.PlanAgent, at spec.Path) {

@@ -26,8 +26,9 @@ const (
 // precedence orders the codes: when several hold, the first is the one the program ends with.
 var precedence = []int{ExitBroken, ExitUsage, ExitStale, ExitHeld, ExitInterrupted, ExitTerminated, ExitSuspended, ExitGovernance, ExitRelease, ExitCeiling, ExitDenied, ExitFailed}
 
-// exitCodes gives every code that holds for a receipt, the one to end with first. It is never empty.
-func exitCodes(r *spec.Receipt, o Options) []int {
+// exitCodes gives every code that holds for a receipt, the one to end with first. It is never empty. cancelled says that
+// something was left undone because the run was to end, whatever else went wrong.
+func exitCodes(r *spec.Receipt, cancelled bool, o Options) []int {
 	holds := map[int]bool{
 		ExitFailed:     !r.Success,
 		ExitCeiling:    r.Status.Code == spec.StatusBudget,
@@ -36,7 +37,7 @@ func exitCodes(r *spec.Receipt, o Options) []int {
 		ExitDenied:     o.FailOnDenied && r.Denied > 0,
 		ExitBroken:     worldBroke(r),
 	}
-	if r.Status.Code == spec.StatusCancelled && o.Interrupted != nil {
+	if cancelled && o.Interrupted != nil {
 		holds[o.Interrupted()] = true
 	}
 	var codes []int

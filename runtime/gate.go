@@ -14,8 +14,9 @@ import (
 type GateOptions struct {
 	// Plan is the yardstick from outside the receipt. nil: there is none, and the receipt vouches for itself.
 	Plan *spec.Plan
-	// Log is the run's event log. nil: only the receipt's own digest is checked.
+	// Log is the run's event log. nil: it is missing, which no receipt passes without NoLog.
 	Log                io.Reader
+	NoLog              bool // check nothing but the receipt's own digest
 	Unbound            bool // let a receipt without a yardstick pass
 	AllowNotApplicable bool
 	RequireSigned      bool
@@ -58,18 +59,22 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	}
 	v.Receipt, v.Integrity = r, IntegrityDigest
 	v.consistent(r)
-	v.log(r, o.Log)
-	governance, release := r.Governance, requirementsOf(r)
+	if o.Log != nil {
+		v.log(r, o.Log)
+	} else if !o.NoLog {
+		v.fail("integrity", "the event log is missing: keep events.jsonl beside the receipt or give --events FILE, or accept that with --no-log")
+	}
+	governance, release, folders := r.Governance, requirementsOf(r), map[string]string(nil)
 	if o.Plan != nil {
 		v.bind(r, o.Plan)
-		governance, release = o.Plan.Governance, o.Plan.Release
+		governance, release, folders = o.Plan.Governance, o.Plan.Release, watched(o.Plan)
 	} else if !o.Unbound {
 		v.fail("unbound", "the receipt vouches for itself: give --team FILE or --plan FILE, or accept that with --unbound")
 	}
 	if o.RequireSigned {
 		v.fail("integrity", "a signature is required and the receipt has none")
 	}
-	c := policies.Conclude(governance, r)
+	c := policies.Conclude(governance, r, folders)
 	v.GovernanceConclusion = c.Conclusion
 	v.Reasons = append(v.Reasons, c.Reasons...)
 	if c.Conclusion == spec.NotApplicable && !o.AllowNotApplicable {
@@ -99,41 +104,6 @@ func (v *GateVerdict) decide() *GateVerdict {
 	return v
 }
 
-// consistent holds the receipt against itself: whatever can be derived is derived again.
-func (v *GateVerdict) consistent(r *spec.Receipt) {
-	if len(r.Tasks) == 0 {
-		v.fail("integrity", "the receipt has no task")
-	}
-	if plain(policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)) != plain(r.Topology) {
-		v.fail("integrity", "the topology does not follow from the tasks")
-	}
-	var tokens spec.Usage
-	completed, denied := 0, 0
-	for _, t := range r.Tasks {
-		tokens = tokens.Add(t.Tokens)
-		if t.Status == spec.TaskCompleted {
-			completed++
-			if t.StopReason != spec.StopCompleted || t.Turns == 0 || t.ModelCalls == 0 || t.StartedAt == "" {
-				v.fail("integrity", "task %q is called completed without having worked", t.ID)
-			}
-		}
-	}
-	for _, d := range r.Decisions {
-		if !d.Allowed() {
-			denied++
-		}
-	}
-	if tokens != r.TotalTokens {
-		v.fail("integrity", "the tokens of the tasks do not add up to the total")
-	}
-	if denied != r.Denied {
-		v.fail("integrity", "%d decisions denied a call and the receipt says %d", denied, r.Denied)
-	}
-	if r.Success != (r.Status.Code == spec.StatusOK) || r.Success && completed != len(r.Tasks) {
-		v.fail("integrity", "the receipt calls itself a success and its tasks do not")
-	}
-}
-
 // plain makes two values comparable that differ only in how their absence is written.
 func plain(v any) any {
 	b, err := canon.Bytes(v)
@@ -141,37 +111,6 @@ func plain(v any) any {
 		return err
 	}
 	return string(b)
-}
-
-// bind holds the receipt against the plan it is said to be of.
-func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
-	if r.Plan.Digest != p.Digest {
-		v.fail("integrity", "the receipt is of plan %s and the yardstick is plan %s", short(r.Plan.Digest), short(p.Digest))
-		return
-	}
-	v.Bound = true
-	if plain(r.Governance) != plain(p.Governance) {
-		v.fail("integrity", "the receipt declares another governance than its plan")
-	}
-	if plain(r.RoutingDecision) != plain(p.RoutingDecision) {
-		v.fail("integrity", "the receipt has another routing decision than its plan")
-	}
-	if !sameTasks(r.Tasks, p.Tasks) {
-		v.fail("integrity", "the receipt has other tasks than its plan")
-	}
-}
-
-func short(digest string) string {
-	if len(digest) > 19 {
-		return digest[:19] + "…"
-	}
-	return digest
-}
-
-func sameTasks(got []spec.TaskRecord, want []spec.PlanTask) bool {
-	return slices.EqualFunc(got, want, func(g spec.TaskRecord, w spec.PlanTask) bool {
-		return g.ID == w.ID && g.Title == w.Title && g.Assignee == w.Assignee && g.Role == w.Role && slices.Equal(g.DependsOn, w.DependsOn)
-	})
 }
 
 // release holds each requirement of the yardstick against what the run found. The answers themselves are not on a

@@ -35,7 +35,10 @@ type evidence struct {
 func evidenceOf(t testing.TB, p *spec.Plan, m Model) evidence {
 	t.Helper()
 	j := &MemoryJournal{}
-	res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) { o.Journal = j })
+	res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) {
+		o.Journal = j
+		o.Tree = func(context.Context, *spec.PlanAgent) (string, error) { return "sha256:same", nil }
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +78,12 @@ func TestGate(t *testing.T) {
 		}
 		return r, nil
 	}))
+	denied := evidenceOf(t, plan, modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if req.AgentName == "a1" && req.Turn == 1 {
+			return callTool("bash", `{}`), nil
+		}
+		return answerText("done"), nil
+	}))
 	free := team(1, 1)
 	if err := SealPlan(free); err != nil {
 		t.Fatal(err)
@@ -96,9 +105,12 @@ func TestGate(t *testing.T) {
 		code    int
 		reason  string // the first one
 		found   string // integrity
+		missing bool   // there is no log, and nobody said that there need be none
 	}{
 		{name: "satisfied", receipt: good.receipt, log: good.log, plan: plan, found: "chain"},
 		{name: "satisfied, without the log", receipt: good.receipt, plan: plan, found: "digest"},
+		{name: "the log is missing", receipt: good.receipt, plan: plan, missing: true, code: 4, reason: "integrity", found: "digest"},
+		{name: "the log is missing, and the receipt vouches for itself", receipt: good.receipt, o: GateOptions{Unbound: true}, missing: true, code: 4, reason: "integrity", found: "digest"},
 		{name: "N1 unbound", receipt: good.receipt, log: good.log, code: 4, reason: "unbound", found: "chain"},
 		{name: "N1 unbound and accepted", receipt: good.receipt, o: GateOptions{Unbound: true}, found: "digest"},
 		{name: "N1 another plan", receipt: good.receipt, plan: other, code: 4, reason: "integrity", found: "digest"},
@@ -136,11 +148,45 @@ func TestGate(t *testing.T) {
 		{name: "N4 a signature is required", receipt: good.receipt, plan: plan, o: GateOptions{RequireSigned: true}, code: 4, reason: "integrity", found: "digest"},
 		{name: "denials that were dropped", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Denied = 3 }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "tokens that do not add up", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.TotalTokens.Input-- }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "trees left out", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Trees = nil }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a later writer made up", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Trees[0].LaterWriter = true }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a tree made up, against the log", receipt: forge(t, good.receipt, func(r *spec.Receipt) {
+			for i := range r.Trees {
+				r.Trees[i].Digest = "sha256:other"
+			}
+		}), log: good.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "decisions dropped", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Decisions, r.Denied = r.Decisions[:0], 0 }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "decisions dropped everywhere, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) {
+			r.Decisions, r.Denied, r.Tasks[0].ToolCalls = r.Decisions[:0], 0, spec.CallSums{}
+		}), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a decision turned around, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) {
+			d := &r.Decisions[0]
+			d.Refused, d.Gated, d.GateAction, d.GateOutcome = "", true, "allow", "decided"
+			r.Denied, r.Tasks[0].ToolCalls = 0, spec.CallSums{Allowed: 1}
+		}), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a call that was refused", receipt: denied.receipt, log: denied.log, plan: plan, found: "chain"},
+		{name: "enforcement made up", receipt: forge(t, good.receipt, func(r *spec.Receipt) {
+			r.Enforcement = append(r.Enforcement, spec.Control{Agent: "a1", Control: "evidence", Level: "enforced", Mechanism: "trust me"})
+		}), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "inputs left out", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.GoalDigest = "sha256:other" }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "another run", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.RunID = "run_other" }), log: good.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "another model, against the log", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Tasks[0].Models = []string{"better"} }), log: good.log, plan: plan,
+			code: 4, reason: "integrity", found: "digest"},
+		{name: "another start, against the log", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Tasks[0].StartedAt = "2020-01-01T00:00:00.000Z" }), log: good.log, plan: plan,
+			code: 4, reason: "integrity", found: "digest"},
+		{name: "a cost made up", receipt: forge(t, good.receipt, func(r *spec.Receipt) {
+			zero := spec.USD(0)
+			for i := range r.Tasks {
+				r.Tasks[i].Cost = &zero
+			}
+			r.Cost = &zero
+		}), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "wider ceilings", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Budgets.Declared.MaxTokenBudget = 5 }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "a success that is none", receipt: forge(t, refused.receipt, func(r *spec.Receipt) { r.Success, r.Status.Code = true, "ok" }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Plan = c.plan
-			if c.log != nil {
+			if c.o.NoLog = c.log == nil && !c.missing; c.log != nil {
 				c.o.Log = bytes.NewReader(c.log)
 			}
 			v := Gate(c.receipt, c.o)

@@ -88,6 +88,8 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 	var pe *ProviderError
 	switch {
 	case err == nil:
+	case errors.Is(err, errDrained):
+		res.Cancelled, res.Model.Idle = true, true
 	case ctx.Err() != nil:
 		res.Cancelled = true
 	case inner.Err() != nil:

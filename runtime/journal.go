@@ -75,6 +75,7 @@ type recorder struct {
 	mask    func(string) string // takes resolved secrets out of a record; nil: nothing to take out
 	watch   func(*spec.Event)
 	seq     int64
+	at      int64
 	head    string
 	err     error
 	line    []byte // the last record, to be overwritten
@@ -83,7 +84,8 @@ type recorder struct {
 // record appends one event and gives its time. data that cannot be encoded ends the run like a full disk does.
 func (r *recorder) record(e spec.Event, data any) int64 {
 	r.seq++
-	e.Seq, e.At, e.Prev = r.seq, r.now(), r.head
+	r.at = max(r.at, r.now()) // a clock that is set back must not turn the order of events around
+	e.Seq, e.At, e.Prev = r.seq, r.at, r.head
 	if r.err != nil {
 		return e.At
 	}

@@ -67,18 +67,34 @@ func (r *Runner) receipt(out *core.Outcome) *spec.Receipt {
 		rec.Decisions = []spec.DecisionRecord{}
 	}
 	for i := range rec.Decisions {
-		rec.Decisions[i].Reason = clip(r.mask(rec.Decisions[i].Reason), 1024)
+		d := &rec.Decisions[i]
+		d.Reason = clip(r.mask(d.Reason), 1024)
+		d.ToolName, d.ToolCallID = clip(r.mask(d.ToolName), maxName), clip(r.mask(d.ToolCallID), maxName)
 	}
 	r.tasks(rec, out)
 	r.spending(rec, out)
 	rec.Rules, rec.Denied = totals(p, out.Decisions)
 	r.status(rec, out)
 	rec.Topology = policies.Topology(rec.Tasks, p.Governance, p.RoutingDecision)
-	r.trees(rec)
+	rec.Partial = len(rec.RolesExecuted) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
+	markWriters(r.plan, rec.Trees)
 	r.conclude(rec, out)
-	rec.ExitCodes = exitCodes(rec, r.o)
+	rec.ExitCodes = exitCodes(rec, out.Stop == "cancelled", r.o)
 	return rec
 }
+
+// errorInfo is masked and cut: its message may quote an answer.
+func (r *Runner) errorInfo(e *spec.ErrorInfo) *spec.ErrorInfo {
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.Message = clip(r.mask(e.Message), 1024)
+	return &out
+}
+
+// maxName bounds names a model chose, in runes.
+const maxName = 128
 
 // stamp writes a time with a fixed width, so that text order is time order.
 func stamp(ms int64) string {
@@ -96,7 +112,7 @@ func (r *Runner) tasks(rec *spec.Receipt, out *core.Outcome) {
 		a := r.agents[t.Task.Assignee]
 		tr := spec.TaskRecord{ID: t.Task.ID, Title: t.Task.Title, Assignee: t.Task.Assignee, Role: t.Task.Role, Status: t.Status,
 			DependsOn: t.Task.DependsOn, StartedAt: stamp(t.StartedAt), EndedAt: stamp(t.EndedAt), StopReason: t.StopReason,
-			Cause: clip(r.mask(t.Cause), 256), ErrorInfo: t.Err, Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
+			Cause: clip(r.mask(t.Cause), 256), ErrorInfo: r.errorInfo(t.Err), Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
 			Estimated: t.Estimated, ToolCalls: t.ToolCalls, Provider: a.Provider, Models: t.Models}
 		if t.StartedAt > 0 {
 			tr.Attempts, tr.DurationMs = 1, t.EndedAt-t.StartedAt
@@ -119,7 +135,6 @@ func (r *Runner) tasks(rec *spec.Receipt, out *core.Outcome) {
 		rec.TotalTokens = rec.TotalTokens.Add(t.Tokens)
 		rec.Tasks = append(rec.Tasks, tr)
 	}
-	rec.Partial = len(rec.Tasks) == 0
 }
 
 func (r *Runner) spending(rec *spec.Receipt, out *core.Outcome) {
@@ -143,8 +158,8 @@ func exhausted(out *core.Outcome) string {
 		return out.Exceeded
 	}
 	for _, t := range out.Tasks {
-		if t.StopReason == spec.StopBudget {
-			return "tokens"
+		if t.Ceiling != "" {
+			return t.Ceiling
 		}
 	}
 	return ""
@@ -178,40 +193,41 @@ func totals(p *spec.Plan, decisions []spec.DecisionRecord) ([]spec.RuleTotal, in
 
 // status is the run's own outcome. Of several, a used-up ceiling comes first, then time, then cancellation.
 func (r *Runner) status(rec *spec.Receipt, out *core.Outcome) {
-	completed, timedOut := 0, false
-	var firstFailed *spec.TaskRecord
-	for i := range rec.Tasks {
-		t := &rec.Tasks[i]
-		if t.Status == spec.TaskCompleted {
-			completed++
-		}
-		timedOut = timedOut || t.StopReason == spec.StopTimeout
-		if t.Status == spec.TaskFailed && firstFailed == nil {
-			firstFailed = t
-		}
-	}
+	timedOut, failed := firstTask(rec, spec.StopTimeout), firstTask(rec, "")
 	switch ceiling := rec.Budgets.Exhausted; {
 	case ceiling != "":
-		rec.Status = spec.Status{Code: spec.StatusBudget, Message: ceilingMessage(ceiling, rec)}
-		rec.ErrorInfo = &spec.ErrorInfo{Kind: "budget", Code: ceilingCode[ceiling], Message: rec.Status.Message}
-	case timedOut:
-		rec.Status = spec.Status{Code: spec.StatusTimeout, Message: firstFailed.Cause}
-		rec.ErrorInfo = firstFailed.ErrorInfo
+		r.ends(rec, spec.StatusBudget, ceilingMessage(ceiling, rec), &spec.ErrorInfo{Kind: "budget", Code: ceilingCode[ceiling]})
+	case timedOut != nil:
+		r.ends(rec, spec.StatusTimeout, timedOut.Assignee+": "+timedOut.Cause, timedOut.ErrorInfo)
 	case out.Stop == "cancelled":
-		rec.Status = spec.Status{Code: spec.StatusCancelled, Message: "the run was cancelled"}
-		rec.ErrorInfo = &spec.ErrorInfo{Kind: "cancellation", Message: rec.Status.Message}
-	case len(rec.Tasks) > 0 && completed == len(rec.Tasks):
+		r.ends(rec, spec.StatusCancelled, "the run was cancelled", &spec.ErrorInfo{Kind: "cancellation"})
+	case failed != nil:
+		r.ends(rec, spec.StatusError, failed.Assignee+": "+failed.Cause, failed.ErrorInfo)
+	case len(rec.Tasks) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Status != spec.TaskCompleted }):
+		r.ends(rec, spec.StatusError, "not every task completed", nil)
+	default:
 		rec.Status, rec.Success = spec.Status{Code: spec.StatusOK}, true
 		if err := r.unfinished(); err != nil {
-			rec.Status, rec.Success = spec.Status{Code: spec.StatusError, Message: clip(r.mask(err.Error()), 256)}, false
-			rec.ErrorInfo = &spec.ErrorInfo{Kind: "validation", Message: clip(r.mask(err.Error()), 1024)}
+			r.ends(rec, spec.StatusError, err.Error(), &spec.ErrorInfo{Kind: "validation"})
 		}
-	default:
-		rec.Status = spec.Status{Code: spec.StatusError, Message: "not every task completed"}
-		if firstFailed != nil {
-			rec.Status.Message = clip(fmt.Sprintf("%s: %s", firstFailed.Assignee, firstFailed.Cause), 256)
-			rec.ErrorInfo = firstFailed.ErrorInfo
+	}
+}
+
+// firstTask gives the first task that failed for a reason, or for any reason, or nil.
+func firstTask(rec *spec.Receipt, reason spec.StopReason) *spec.TaskRecord {
+	for i := range rec.Tasks {
+		if t := &rec.Tasks[i]; t.Status == spec.TaskFailed && (reason == "" || t.StopReason == reason) {
+			return t
 		}
+	}
+	return nil
+}
+
+func (r *Runner) ends(rec *spec.Receipt, code, message string, info *spec.ErrorInfo) {
+	message = r.mask(message)
+	rec.Status, rec.Success = spec.Status{Code: code, Message: clip(message, 256)}, false
+	if rec.ErrorInfo = info; info != nil && info.Message == "" {
+		info.Message = clip(message, 1024)
 	}
 }
 
@@ -223,19 +239,22 @@ func (r *Runner) unfinished() error {
 	return r.o.Finished()
 }
 
-var ceilingCode = map[string]string{"tokens": "TOKEN_BUDGET_EXCEEDED", "cost": "COST_BUDGET_EXCEEDED", "duration": "DURATION_BUDGET_EXCEEDED"}
+var ceilingCode = map[string]string{"tokens": "TOKEN_BUDGET_EXCEEDED", "agent": "TOKEN_BUDGET_EXCEEDED", "cost": "COST_BUDGET_EXCEEDED",
+	"duration": "DURATION_BUDGET_EXCEEDED", "unmetered": "BUDGET_UNMETERED"}
 
 func ceilingMessage(ceiling string, rec *spec.Receipt) string {
 	b := rec.Budgets
-	switch {
-	case ceiling == "duration":
+	switch ceiling {
+	case "duration":
 		return fmt.Sprintf("the run's time is up: %s allowed", b.Effective.MaxDuration)
-	case ceiling == "cost" && b.Effective.MaxCostBudget != nil:
-		return fmt.Sprintf("cost budget used up: $%s of $%s", valueOf(b.Used.Cost), *b.Effective.MaxCostBudget)
-	case b.Effective.MaxTokenBudget > 0:
-		return fmt.Sprintf("token budget used up: %d of %d tokens", b.Used.Tokens, b.Effective.MaxTokenBudget)
+	case "cost":
+		return fmt.Sprintf("cost budget used up: $%s of $%s", valueOf(b.Used.Cost), valueOf(b.Effective.MaxCostBudget))
+	case "agent":
+		return "an agent's own token budget is used up"
+	case "unmetered":
+		return "a provider reports no usage, so a ceiling cannot be kept"
 	}
-	return "an agent's own token budget is used up"
+	return fmt.Sprintf("token budget used up: %d of %d tokens", b.Used.Tokens, b.Effective.MaxTokenBudget)
 }
 
 func valueOf(u *spec.USD) string {
@@ -245,58 +264,9 @@ func valueOf(u *spec.USD) string {
 	return u.String()
 }
 
-// trees marks the folders in which a task that came later, or ran beside, could have written.
-func (r *Runner) trees(rec *spec.Receipt) {
-	writers := map[string][]string{} // tasks, by folder
-	for i := range rec.Trees {
-		t := &rec.Trees[i]
-		ids, known := writers[t.Cwd]
-		if !known {
-			for _, task := range r.plan.Tasks {
-				if mayWrite(r.agents[task.Assignee], t.Cwd) {
-					ids = append(ids, task.ID)
-				}
-			}
-			writers[t.Cwd] = ids
-		}
-		if len(ids) > 0 {
-			ended := r.ancestors(t.Before)
-			t.LaterWriter = slices.ContainsFunc(ids, func(id string) bool { return !ended[id] })
-		}
-	}
-}
-
-// mayWrite says whether an agent's grants reach a folder. bash reaches every folder.
-func mayWrite(a *spec.PlanAgent, cwd string) bool {
-	for _, g := range a.Tools {
-		if g.Consequential && (a.Cwd == cwd || g.Name == "bash" || a.Containment == "none") {
-			return true
-		}
-	}
-	return false
-}
-
-// ancestors are the tasks that are bound to have ended when this one starts.
-func (r *Runner) ancestors(id string) map[string]bool {
-	deps := map[string][]string{}
-	for _, t := range r.plan.Tasks {
-		deps[t.ID] = t.DependsOn
-	}
-	seen, queue := map[string]bool{}, slices.Clone(deps[id])
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		if !seen[at] {
-			seen[at] = true
-			queue = append(queue, deps[at]...)
-		}
-	}
-	return seen
-}
-
 // conclude derives governance and release. A release conclusion can only fail a release; it never touches governance.
 func (r *Runner) conclude(rec *spec.Receipt, out *core.Outcome) {
-	c := policies.Conclude(r.plan.Governance, rec)
+	c := policies.Conclude(r.plan.Governance, rec, watched(r.plan))
 	rec.GovernanceConclusion, rec.GovernanceDetail = c.Conclusion, c.Reasons
 	if len(c.Reasons) > 0 {
 		rec.GovernanceReason = c.Reasons[0].Code

@@ -30,6 +30,7 @@ type retryClock struct {
 	now    func() time.Time
 	sleep  func(context.Context, time.Duration) error // gives ctx's error if that ends first
 	random func() float64                             // in [0, 1)
+	drain  <-chan struct{}                            // when closed, no further attempt is made; nil: never
 }
 
 // completeWithRetries asks m until it answers, fails for good, or has failed policy.MaxRetries+1 times. It gives the
@@ -108,6 +109,9 @@ func (c retryClock) time() time.Time {
 	return c.now()
 }
 
+// errDrained ends a wait because nothing new is to start any more.
+var errDrained = errors.New("no further attempt: the run is ending")
+
 func (c retryClock) pause(ctx context.Context, d time.Duration) error {
 	if c.sleep != nil {
 		return c.sleep(ctx, d)
@@ -117,6 +121,8 @@ func (c retryClock) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-c.drain:
+		return errDrained
 	case <-t.C:
 		return nil
 	}

@@ -446,3 +446,79 @@ func TestD11ToolResultsHoldNoResolvedSecret(t *testing.T) {
 		t.Error("the key is in the log or the receipt")
 	}
 }
+
+// The task that timed out is the one whose error stands on the receipt, and a signal is not hidden by it.
+func TestStatusOfSeveralFailures(t *testing.T) {
+	m := modelFunc(func(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if req.AgentName == "a1" {
+			return nil, &ProviderError{Info: spec.ErrorInfo{Kind: "provider", Message: "bad request", HTTPStatus: 400, Provider: "p"}}
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := team(3, 1)
+		p.Agents[1].CallTimeout = spec.Duration(time.Second)
+		drain := make(chan struct{})
+		time.AfterFunc(500*time.Millisecond, func() { close(drain) })
+		res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) { o.Drain = drain; o.Interrupted = func() int { return ExitInterrupted } })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := res.Receipt
+		if r.Status.Code != spec.StatusTimeout || !strings.HasPrefix(r.Status.Message, "a2: ") || r.ErrorInfo.Code != "LLM_CALL_TIMEOUT" {
+			t.Errorf("%+v %+v", r.Status, r.ErrorInfo)
+		}
+		if diff := cmp.Diff([]int{ExitBroken, ExitInterrupted, ExitFailed}, r.ExitCodes); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A drain ends the wait for another attempt: nothing new is started.
+func TestDrainEndsRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		drain := make(chan struct{})
+		calls := 0
+		m := modelFunc(func(context.Context, *spec.ModelRequest) (*spec.ModelResponse, error) {
+			calls++
+			return nil, &ProviderError{Info: spec.ErrorInfo{Kind: "provider", Message: "busy", HTTPStatus: 429, Retryable: true}, RetryAfter: 20 * time.Second}
+		})
+		time.AfterFunc(time.Second, func() { close(drain) })
+		started := time.Now()
+		res, err := run(t, team(1, 1), m, toolMap{echo(nil)}, func(o *Options) { o.Drain = drain; o.Interrupted = func() int { return ExitInterrupted } })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calls != 1 || time.Since(started) > 2*time.Second || res.Receipt.ExitCodes[0] != ExitInterrupted || res.Receipt.TotalTokens.Total() != 0 {
+			t.Errorf("%d calls in %s, %v, %d tokens", calls, time.Since(started), res.Receipt.ExitCodes, res.Receipt.TotalTokens.Total())
+		}
+	})
+}
+
+// R2, R3: what a model or a server wrote stands on the receipt masked and cut.
+func TestNothingAModelWroteLeaksIntoTheReceipt(t *testing.T) {
+	const secret = "ghp_0000000000000000000000000000000000"
+	p := team(1, 1)
+	p.Agents[0].OutputSchema = spec.Schema(`{"type":"object","properties":{"v":{"enum":["yes","no"]}}}`)
+	m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if req.Turn == 1 {
+			r := callTool(secret, `{}`)
+			r.Message.ToolCalls[0].ID = "id-" + secret + strings.Repeat("x", 500)
+			return r, nil
+		}
+		return answerText(`{"v": "` + secret + `"}`), nil
+	})
+	hide := func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") }
+	res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) { o.Redact = hide })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(res.Bytes), secret) {
+		t.Errorf("%s", res.Bytes)
+	}
+	d := res.Receipt.Decisions[0]
+	if d.ToolName != "[redacted]" || len([]rune(d.ToolCallID)) > 128 || res.Receipt.Tasks[0].ErrorInfo.Code != "STRUCTURED_OUTPUT_VALIDATION_FAILED" {
+		t.Errorf("%+v, %+v", d, res.Receipt.Tasks[0].ErrorInfo)
+	}
+}

@@ -28,7 +28,8 @@ type Options struct {
 	Journal Journal
 	// Ceilings narrow the plan's; zero fields change nothing. They never widen.
 	Ceilings spec.Budgets
-	// Tree gives the digest of the files in an agent's folder. nil: trees are not looked at.
+	// Tree gives the digest of the files in an agent's folder. nil: trees are not looked at, and a required role with
+	// tools then has no evidence of what it saw.
 	Tree func(ctx context.Context, agent *spec.PlanAgent) (string, error)
 	// Reference puts references in place of resolved secrets in the log, which otherwise holds exactly what the model
 	// saw. nil: there are none.
@@ -137,7 +138,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
+	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Reference, watch: r.o.OnEvent}
 	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
 	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, map[string]any{"team": r.plan.Team, "tasks": len(r.plan.Tasks)})
@@ -273,12 +274,12 @@ func (r *Runner) compiled(text spec.Schema) (*schema, error) {
 	return s, nil
 }
 
-// treeOf gives the digest of an agent's folder, or a word that says why there is none. Such a word never equals a
-// digest, and two of them are equal only if the same thing is wrong.
+// treeOf gives the digest of an agent's folder, or says why there is none: that is no evidence, however often it is the
+// same.
 func (r *Runner) treeOf(a *spec.PlanAgent) func(context.Context) string {
 	return func(ctx context.Context) string {
 		if r.o.Tree == nil {
-			return "none"
+			return ""
 		}
 		d, err := r.o.Tree(ctx, a)
 		if err != nil {

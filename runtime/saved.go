@@ -56,7 +56,7 @@ func Moved(p *spec.Plan, digest func(path string) (string, error)) []string {
 // rulesOf compiles the rules of a plan. It was compiled before, so a diagnostic here means that this program judges
 // differently from the one that made the plan.
 func rulesOf(p *spec.Plan, known []spec.ToolInfo) (*policies.Set, error) {
-	set, diags := policies.Compile(ruleSet(p.Gates, p.Agents, known))
+	set, diags := policies.Compile(ruleSet(p, p.Gates, known))
 	if diags.HasErrors(false) {
 		return nil, fmt.Errorf("%w: its rules do not compile: %s", ErrStale, diags[0].Message)
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -16,8 +17,7 @@ func (c *compiler) governance() {
 	}
 	at := spec.Path("governance")
 	if g.GovernanceIntent == spec.IntentNone {
-		c.nothingBesideNone(g, at)
-		return
+		return // whatever stands beside it was refused when the file was read
 	}
 	if len(g.RequiredRoles) == 0 {
 		c.diags.Errorf("governance-roles", at, "governanceIntent %s requires at least one role in requiredRoles", g.GovernanceIntent)
@@ -31,17 +31,6 @@ func (c *compiler) governance() {
 	}
 	c.order(g, at.Key("requiredOrder"))
 	c.independence(g, at)
-}
-
-func (c *compiler) nothingBesideNone(g *spec.Governance, at spec.Path) {
-	beside := func(key string, set bool) {
-		if set {
-			c.diags.Errorf("governance-none", at.Key(key), "%s has no meaning beside governanceIntent none", key).Hint = "drop it, or use required or preferred"
-		}
-	}
-	beside("requiredRoles", g.RequiredRoles != nil)
-	beside("requiredOrder", g.RequiredOrder != nil)
-	beside("independence", g.Independence != spec.Independence{})
 }
 
 func (c *compiler) order(g *spec.Governance, at spec.Path) {
@@ -77,12 +66,18 @@ func (c *compiler) independence(g *spec.Governance, at spec.Path) {
 				c.diags.Errorf("governance-read-only", where, "reviewersReadOnly: role %q is granted %s, which is consequential", r, t.Name).Hint = "take it away with disallowedTools, or use toolPreset: readonly"
 			}
 		}
-		key := a.Provider + "/" + a.Model
+		key := c.server(a) + " " + a.Model
 		if other, taken := models[key]; g.Independence.DifferentModel && taken && other != r {
 			c.diags.Errorf("governance-same-model", where, "differentModel: roles %q and %q both use %s", other, r, key)
 		}
 		models[key] = r
 	}
+}
+
+// server says where a model answers, whatever the team file calls the place.
+func (c *compiler) server(a *spec.PlanAgent) string {
+	p := c.plan.Providers[a.Provider]
+	return strings.Join(slices.DeleteFunc([]string{p.Kind, strings.TrimRight(p.BaseURL, "/"), p.Cassette}, func(s string) bool { return s == "" }), " ")
 }
 
 func (c *compiler) agentNames() []string {
@@ -175,7 +170,7 @@ func (c *compiler) gates() {
 		c.rules(&g, a.Gates, "agent "+a.Name, a.Name, at)
 	}
 	c.uniqueNames(g.Rules)
-	set, diags := policies.Compile(ruleSet(g, c.plan.Agents, c.o.Catalog.Tools))
+	set, diags := policies.Compile(ruleSet(c.plan, g, c.o.Catalog.Tools))
 	c.diags = append(c.diags, diags...)
 	if set != nil {
 		g.Rules = set.Rules()
@@ -212,9 +207,12 @@ func (c *compiler) uniqueNames(rules []spec.PlanRule) {
 }
 
 // ruleSet is what rules are compiled against, from a team's plan or from a saved one alike.
-func ruleSet(g spec.PlanGates, agents []spec.PlanAgent, known []spec.ToolInfo) policies.RuleSet {
+func ruleSet(p *spec.Plan, g spec.PlanGates, known []spec.ToolInfo) policies.RuleSet {
 	in := policies.RuleSet{Declared: g.Declared, Default: g.Default, Rules: g.Rules, Known: known}
-	for _, a := range agents {
+	if p.Governance != nil {
+		in.Roles = p.Governance.RequiredRoles
+	}
+	for _, a := range p.Agents {
 		tools := make([]spec.ToolInfo, len(a.Tools))
 		for i, t := range a.Tools {
 			tools[i] = t.ToolInfo

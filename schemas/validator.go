@@ -66,18 +66,34 @@ func compile(at string, doc any) (*Validator, error) {
 	c.UseRegexpEngine(pattern)
 	c.AssertFormat()
 	if err := c.AddResource(at, doc); err != nil {
-		return nil, fmt.Errorf("schema: %w", clean(err))
+		return nil, fmt.Errorf("schema: %s", clean(doc, err))
 	}
 	sch, err := c.Compile(at)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %w", clean(err))
+		return nil, fmt.Errorf("schema: %s", clean(doc, err))
 	}
 	return &Validator{sch}, nil
 }
 
-// clean keeps what a schema's author can act on and drops the name the compiler was given.
-func clean(err error) error {
-	return fmt.Errorf("%s", strings.ReplaceAll(strings.ReplaceAll(err.Error(), foreign, ""), "jsonschema: ", ""))
+// clean keeps what a schema's author can act on, on one line, and drops the name the compiler was given.
+func clean(doc any, err error) string {
+	var bad *jsonschema.SchemaValidationError
+	var e *jsonschema.ValidationError
+	if !errors.As(err, &bad) || !errors.As(bad.Err, &e) {
+		text := strings.ReplaceAll(strings.ReplaceAll(err.Error(), foreign, ""), "jsonschema: ", "")
+		return strings.Join(strings.Fields(text), " ")
+	}
+	var all []Violation
+	leaves(e, func(e *jsonschema.ValidationError) { all = append(all, violation(doc, e)) })
+	var parts []string
+	for _, v := range sorted(all) {
+		part := v.Message
+		if v.Path != "" {
+			part = string(v.Path) + ": " + part
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(slices.Compact(parts), "; ")
 }
 
 // refuse is the loader of every compiler: a schema from a server or a team file must not open files or addresses.

@@ -26,7 +26,7 @@ type Plan struct {
 	Governance      *Governance             `json:"governance,omitempty"` // nil: undeclared
 	Flags           []string                `json:"flags,omitempty"`
 	Providers       map[string]PlanProvider `json:"providers"`
-	Agents          []PlanAgent             `json:"agents"` // only those the plan uses, in the team's order
+	Agents          []PlanAgent             `json:"agents"` // all of the team, in its order
 	Tasks           []PlanTask              `json:"tasks"`
 	Gates           PlanGates               `json:"gates"`
 	Release         []Requirement           `json:"release,omitempty"`

@@ -20,7 +20,7 @@ type Receipt struct {
 	ErrorInfo *ErrorInfo `json:"errorInfo,omitempty"`
 	ExitCodes []int      `json:"exitCodes"` // all that hold, the one that was used first
 	Flags     []string   `json:"flags,omitempty"`
-	Partial   bool       `json:"partial"` // facts are missing; never governs
+	Partial   bool       `json:"partial"` // no role completed, or some usage is estimated; changes no conclusion
 
 	Governance           *Governance `json:"governance,omitempty"` // nil: undeclared
 	GovernanceConclusion string      `json:"governanceConclusion"`
@@ -33,7 +33,8 @@ type Receipt struct {
 	Tasks     []TaskRecord     `json:"tasks"`
 	Decisions []DecisionRecord `json:"decisions"`
 	Rules     []RuleTotal      `json:"rules,omitempty"`
-	Denied    int              `json:"denied"`
+	// Denied counts the calls that did not run: denied by a gate, or refused before it.
+	Denied int `json:"denied"`
 
 	Budgets        BudgetRecord `json:"budgets"`
 	TotalTokens    Usage        `json:"totalTokens"`
@@ -79,7 +80,6 @@ const (
 	StatusBudget    = "budget_exhausted"
 	StatusRejected  = "rejected"
 	StatusSuspended = "suspended"
-	StatusSkipped   = "skipped"
 )
 
 // Conclusions of governance and release.
@@ -93,7 +93,6 @@ const (
 const (
 	FlagOverridden    = "governance-overridden"
 	FlagConsequential = "consequential-no-independence"
-	FlagBudgetSkipped = "review-skipped-due-to-budget"
 )
 
 // Reason is one reason why a declaration is not satisfied.
@@ -116,7 +115,6 @@ type Topology struct {
 	RolesFailed               []string `json:"rolesFailed,omitempty"`
 	RolesNotStarted           []string `json:"rolesNotStarted,omitempty"`
 	WorkerInstancesExecuted   []string `json:"workerInstancesExecuted"`
-	TaskRolesExecuted         []string `json:"taskRolesExecuted,omitempty"`
 	ExecutionOrder            []string `json:"executionOrder"`
 	DependencyEdges           []Edge   `json:"dependencyEdges"`
 	IndependentRolesCount     int      `json:"independentRolesCount"`

@@ -147,6 +147,22 @@ func writeFile(path string, b []byte) error {
 	return err
 }
 
+// writable says whether writeFile can replace a file, and makes its folder.
+func writable(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "write", Path: path, Err: errNotRegular}
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // maxInputBytes bounds what is read at once: a receipt, a plan, standard input.
 const maxInputBytes = 64 << 20
 
@@ -160,11 +176,13 @@ func (a *app) readInput(path string) ([]byte, error) {
 	return b, err
 }
 
+var errNotRegular = errors.New("not a regular file")
+
 // readFile reads a regular file: a pipe or a device could keep the program waiting for ever.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
 	}
 	if err != nil {
 		return nil, err

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +82,9 @@ func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, outp
 	d := diagnosis{OK: true, Version: version, Commit: commit, Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
 	dir, shell := ".", false
 	var c *compiled
+	if flag := f.givenOrRequired(); path == "" && flag != "" {
+		return usage("--%s belongs to a team file, and none is named", flag)
+	}
 	if path != "" {
 		var err error
 		if c, err = a.compile(path, f); err != nil {
@@ -197,7 +202,7 @@ func (a *app) secrecy() finding {
 func (a *app) providers(d *diagnosis, c *compiled) {
 	w := &wiring{app: a, plan: c.plan, dir: c.dir}
 	working := w.working()
-	for _, name := range sortedKeys(c.plan.Providers) {
+	for _, name := range slices.Sorted(maps.Keys(c.plan.Providers)) {
 		p := c.plan.Providers[name]
 		if p.APIKey != nil {
 			d.add(w.key(name, p.APIKey, working[name]))

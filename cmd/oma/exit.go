@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/loader"
 	"github.com/open-multi-agent/oma/runtime"
@@ -62,13 +63,23 @@ func (a *app) problems(ds spec.Diagnostics, strict bool) error {
 	return nil
 }
 
-// masked takes what looks like a secret out of diagnostics: they quote the file.
+// masked puts stars for what looks like a secret in diagnostics: they quote the file.
 func masked(ds spec.Diagnostics) spec.Diagnostics {
-	var r *redact.Redactor // patterns only: no secret has been resolved yet
 	out := slices.Clone(ds)
 	for i := range out {
 		d := &out[i]
-		d.Message, d.Snippet = r.Text(d.Message), r.Text(d.Snippet)
+		d.Message, d.Hint, d.Snippet = redact.Mask(d.Message), redact.Mask(d.Hint), maskedSnippet(d.Snippet)
 	}
 	return out
+}
+
+// maskedSnippet masks the lines of the file. Below each is the line with its caret.
+func maskedSnippet(snippet string) string {
+	lines := strings.Split(snippet, "\n")
+	for i := 0; i < len(lines); i += 2 {
+		if gutter, text, ok := strings.Cut(lines[i], " | "); ok {
+			lines[i] = gutter + " | " + redact.MaskLine(text)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

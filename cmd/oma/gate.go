@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,6 +18,7 @@ type gateFlags struct {
 	teamFlags
 	team, plan, events, format, output    string
 	unbound, notApplicable, requireSigned bool
+	noLog                                 bool
 }
 
 func (a *app) gateCommand() *cobra.Command {
@@ -34,6 +36,7 @@ func (a *app) gateCommand() *cobra.Command {
 	fl.StringVar(&f.team, "team", "", "the team file the run must have been of")
 	fl.StringVar(&f.plan, "plan", "", "the saved plan the run must have been of")
 	fl.StringVar(&f.events, "events", "", "the run's event log (default: events.jsonl beside the receipt, if it is there)")
+	fl.BoolVar(&f.noLog, "no-log", false, "let a receipt pass without its event log")
 	fl.BoolVar(&f.unbound, "unbound", false, "let a receipt vouch for itself")
 	fl.BoolVar(&f.notApplicable, "allow-not-applicable", false, "let a run pass that required nothing")
 	fl.BoolVar(&f.requireSigned, "require-signed", false, "fail a receipt without a signature")
@@ -50,25 +53,14 @@ func (a *app) gate(path string, f *gateFlags) error {
 	if !ok {
 		return usage("--format %q is not text, json, junit or github", f.format)
 	}
-	o := runtime.GateOptions{Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
+	if f.noLog && f.events != "" {
+		return usage("--no-log and --events exclude each other")
+	}
+	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
 	if err := a.yardstick(f, &o); err != nil {
 		return err
 	}
-	log, err := openLog(path, f.events)
-	if err != nil {
-		return err
-	}
-	if log != nil {
-		defer log.Close()
-		o.Log = log
-	}
-	data, err := a.readInput(path)
-	var v *runtime.GateVerdict
-	if err != nil {
-		v = runtime.NoReceipt(fmt.Sprintf("the receipt cannot be read: %v", errors.Unwrap(err)))
-	} else {
-		v = runtime.Gate(data, o)
-	}
+	v := a.verdict(path, f, o)
 	if err := render(a.stdout, v); err != nil {
 		return err
 	}
@@ -80,11 +72,46 @@ func (a *app) gate(path string, f *gateFlags) error {
 	return ended(v.ExitCode)
 }
 
+// verdict decides about the receipt at a path. A receipt or a log that cannot be read is missing, whatever the cause.
+func (a *app) verdict(path string, f *gateFlags, o runtime.GateOptions) *runtime.GateVerdict {
+	data, err := a.readInput(path)
+	if err != nil {
+		return runtime.NoReceipt(fmt.Sprintf("the receipt cannot be read: %v", cause(err)))
+	}
+	if f.noLog {
+		return runtime.Gate(data, o)
+	}
+	log, err := openLog(path, f.events)
+	if err != nil {
+		fmt.Fprintln(a.stderr, "oma: the event log cannot be read: "+escape(err.Error()))
+	}
+	if log != nil {
+		defer log.Close()
+		o.Log = log
+	}
+	return runtime.Gate(data, o)
+}
+
+// cause is an error without the path and the operation, which the message names by itself.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
 // yardstick gives the gate a plan from outside the receipt.
 func (a *app) yardstick(f *gateFlags, o *runtime.GateOptions) error {
+	flag := f.given()
+	if f.plan == "" {
+		flag = f.givenOrRequired()
+	}
 	switch {
 	case f.team != "" && f.plan != "":
 		return usage("--team and --plan exclude each other")
+	case f.team == "" && flag != "":
+		return usage("--%s belongs to --team FILE", flag)
 	case f.team != "":
 		c, err := a.compile(f.team, &f.teamFlags)
 		if err != nil {
@@ -99,27 +126,31 @@ func (a *app) yardstick(f *gateFlags, o *runtime.GateOptions) error {
 		if o.Plan, err = runtime.ReadPlan(data); err != nil {
 			return badPlan(f.plan, err)
 		}
+		return a.problems(inFile(f.plan, notEnforced(o.Plan, f.require)), false)
 	}
 	return nil
 }
 
-// openLog opens the event log that was named, or the one beside the receipt. Without either there is none.
+// openLog opens the event log that was named, or the one beside the receipt. Without either there is none. Only a
+// regular file is opened: a pipe could keep the gate waiting for ever.
 func openLog(receipt, named string) (io.ReadCloser, error) {
-	if named != "" {
-		f, err := os.Open(named)
-		if err != nil {
-			return nil, usage("--events: %v", err)
+	path := named
+	if path == "" {
+		if receipt == "-" {
+			return nil, nil
 		}
-		return f, nil
+		path = filepath.Join(filepath.Dir(receipt), "events.jsonl")
 	}
-	if receipt == "-" {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && named == "":
 		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
 	}
-	f, err := os.Open(filepath.Join(filepath.Dir(receipt), "events.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return f, err
+	return os.Open(path)
 }
 
 // stepSummary appends a page to the summary of a GitHub job, where there is one.

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,11 +21,18 @@ var (
 	commit  = ""
 )
 
+// gcPercent lets the little that a run holds grow to three times its size between collections, not twice. That saves a
+// tenth of its processor time and costs 4 MB at 500 tasks, 12 MB at 5,000. GOGC overrides it.
+const gcPercent = 200
+
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, now: time.Now, newID: randomID,
 		width: widthOf(os.Stderr), signals: true, closed: closeProcess(), environment: hiddenEnvironment()}
 	if a.environment != nil {
 		a.lookup = func(name string) (string, bool) { v, ok := a.environment[name]; return v, ok }
+	}
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
 	}
 	os.Exit(a.main(context.Background(), os.Args[1:]))
 }

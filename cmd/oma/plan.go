@@ -33,6 +33,9 @@ func (a *app) planCommand() *cobra.Command {
 }
 
 func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) error {
+	if path == "-" && out != "" {
+		return usage("--out: a run reads the team file again, so a plan of standard input could never run")
+	}
 	c, err := a.compile(path, f)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func closeProcess() bool { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) =
 const environmentFD = "OMA_ENVIRONMENT_FD"
 
 // kept are the variables the Go runtime and its libraries read by themselves.
-var kept = []string{"PATH", "HOME", "TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOMAXPROCS", "GOCOVERDIR"}
+var kept = []string{"PATH", "HOME", "TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOCOVERDIR"}
 
 // hideSecrets makes the environment unreadable to the commands of an agent with bash. A process of root reads
 // /proc/PID/environ of any other, and that is the environment a program was started with, whatever it unsets later. So

@@ -12,6 +12,7 @@ import (
 // one line for each running task stands below them and is redrawn in place.
 type progress struct {
 	app    *app
+	redact func(string) string // a denial or a cause may quote what a model wrote
 	quiet  bool
 	live   bool
 	drawn  int   // lines below, to be taken away before the next text
@@ -32,8 +33,8 @@ type taskProgress struct {
 	start  int64
 }
 
-func newProgress(a *app, p *spec.Plan, quiet bool) *progress {
-	pr := &progress{app: a, quiet: quiet, tasks: map[string]*taskProgress{}, prices: map[string]spec.Price{}}
+func newProgress(a *app, p *spec.Plan, redact func(string) string, quiet bool) *progress {
+	pr := &progress{app: a, redact: redact, quiet: quiet, tasks: map[string]*taskProgress{}, prices: map[string]spec.Price{}}
 	pr.live = a.width > 0 && a.getenv("TERM") != "dumb" && a.getenv("CI") == ""
 	pr.width = a.width - 1
 	for i := range p.Agents {
@@ -101,7 +102,7 @@ func (p *progress) drop(id string) {
 
 func (p *progress) line(format string, args ...any) {
 	p.clear()
-	fmt.Fprintln(p.app.stderr, p.app.outside(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.app.stderr, p.app.outside(p.redact(fmt.Sprintf(format, args...))))
 }
 
 // shown is how many running tasks have a line; the rest are counted.
@@ -120,7 +121,7 @@ func (p *progress) redraw() {
 			p.drawn++
 			break
 		}
-		b.WriteString(cutTo(escape(p.tasks[id].line(p.now)), p.width) + "\n")
+		b.WriteString(cutTo(escape(p.redact(p.tasks[id].line(p.now))), p.width) + "\n")
 		p.drawn++
 	}
 	fmt.Fprint(p.app.stderr, b.String())

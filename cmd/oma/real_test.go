@@ -111,7 +111,7 @@ func TestRealReview(t *testing.T) {
 	if strings.Contains(out+errs, key) {
 		t.Error("the key is in the output")
 	}
-	if _, errs, code := oma(nil, "gate", "--team", "team.yaml", "receipt.json"); code != 0 {
+	if _, errs, code := oma(nil, "gate", "--no-log", "--team", "team.yaml", "receipt.json"); code != 0 {
 		t.Errorf("gate ended %d\n%s", code, errs)
 	}
 	// what was recorded plays without the server, and gives the same

@@ -3,62 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
-	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/open-multi-agent/oma/loader"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/builtin"
 	"github.com/open-multi-agent/oma/runtime/scripted"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
 )
-
-// runFlags are what oma run takes beside the flags of a team.
-type runFlags struct {
-	teamFlags
-	output, receipt, state, record, dir string
-	noJournal, quiet                    bool
-	maxTokens                           int64
-	maxCost, failOn                     string
-	maxDuration, grace                  time.Duration
-	requireGovernance                   bool
-}
-
-func (a *app) runCommand() *cobra.Command {
-	var f runFlags
-	cmd := &cobra.Command{
-		Use:   "run FILE or PLAN",
-		Short: "Plan and run a team, or run a saved plan exactly, and leave a receipt",
-		Args:  argsExactly(1, "one team file or saved plan"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &f) },
-	}
-	f.add(cmd)
-	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "text", "text, json, yaml or ndjson (events as they happen)")
-	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
-	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
-	fl.BoolVar(&f.noJournal, "no-journal", false, "keep no event log")
-	fl.StringVar(&f.record, "record", "", "write a cassette of the run to this new file")
-	fl.StringVar(&f.dir, "dir", "", "for a saved plan: the folder its inputs are in (default: the plan's own)")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
-	fl.Int64Var(&f.maxTokens, "max-token-budget", 0, "lower the token ceiling")
-	fl.StringVar(&f.maxCost, "max-cost-budget", "", "lower the cost ceiling, in US dollars")
-	fl.DurationVar(&f.maxDuration, "max-duration", 0, "lower the ceiling on time")
-	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long calls in flight may take after the first Ctrl-C or SIGTERM")
-	fl.StringVar(&f.failOn, "fail-on", "", "end 8 on: denied")
-	fl.BoolVar(&f.requireGovernance, "require-governance", false, "end 4 unless the governance conclusion is satisfied")
-	return cmd
-}
 
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	ceilings, err := f.ceilings()
@@ -101,40 +57,6 @@ func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*session
 	return s, a.hideSecrets(s.wiring)
 }
 
-// ceilings reads the narrowing flags.
-func (f *runFlags) ceilings() (spec.Budgets, error) {
-	b := spec.Budgets{MaxTokenBudget: f.maxTokens, MaxDuration: spec.Duration(f.maxDuration)}
-	if f.maxTokens < 0 || f.maxDuration < 0 {
-		return b, usage("a ceiling is above 0")
-	}
-	if f.maxCost != "" {
-		v, err := spec.ParseUSD(f.maxCost)
-		if err != nil || v <= 0 {
-			return b, usage("--max-cost-budget %q is no amount above 0", f.maxCost)
-		}
-		b.MaxCostBudget = &v
-	}
-	if f.failOn != "" && f.failOn != "denied" {
-		return b, usage("--fail-on %q is not denied", f.failOn)
-	}
-	if !slices.Contains([]string{"text", "json", "yaml", "ndjson"}, f.output) {
-		return b, usage("-o %q is not text, json, yaml or ndjson", f.output)
-	}
-	return b, nil
-}
-
-// narrowing says where a flag was above the file's ceiling and so changes nothing.
-func (a *app) narrowing(file, flags spec.Budgets) {
-	say := func(flag string, higher bool) {
-		if higher {
-			fmt.Fprintf(a.stderr, "oma: --%s is above the file's ceiling, which stays\n", flag)
-		}
-	}
-	say("max-token-budget", file.MaxTokenBudget > 0 && flags.MaxTokenBudget > file.MaxTokenBudget)
-	say("max-cost-budget", file.MaxCostBudget != nil && flags.MaxCostBudget != nil && *flags.MaxCostBudget > *file.MaxCostBudget)
-	say("max-duration", file.MaxDuration > 0 && flags.MaxDuration > file.MaxDuration)
-}
-
 // runnable gives the plan to run: a saved one exactly as it is, if its inputs are, or a team compiled now.
 func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	p, err := savedPlan(path)
@@ -142,10 +64,13 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 		return nil, err
 	}
 	if p == nil {
+		if f.dir != "" {
+			return nil, usage("--dir belongs to a saved plan, and %s is none", path)
+		}
 		return a.compile(path, &f.teamFlags)
 	}
-	if f.agent != "" || f.goal != "" || f.goalFile != "" || len(f.inputs) > 0 {
-		return nil, usage("a saved plan runs exactly: --agent, --goal and --input belong to oma plan")
+	if flag := f.given(); flag != "" {
+		return nil, usage("a saved plan runs exactly: --%s belongs to oma plan", flag)
 	}
 	c := &compiled{plan: p, file: path, dir: f.dir}
 	if c.dir == "" {
@@ -164,7 +89,7 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	if moved != nil {
 		return nil, ended(runtime.ExitStale)
 	}
-	return c, a.requireEnforced(p, f.require)
+	return c, a.problems(inFile(path, notEnforced(p, f.require)), false)
 }
 
 // session is one run with everything around it.
@@ -216,7 +141,7 @@ func (a *app) session(c *compiled, f *runFlags) (*session, error) {
 	if err := s.protect(state); err != nil {
 		return nil, err
 	}
-	s.progress = newProgress(a, c.plan, f.quiet || f.output == "ndjson")
+	s.progress = newProgress(a, c.plan, s.wiring.redactor.Text, f.quiet || f.output == "ndjson")
 	return s, nil
 }
 
@@ -256,6 +181,9 @@ func (s *session) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Re
 	if err != nil {
 		return nil, err
 	}
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
 	log, err := s.logger()
 	if err != nil {
 		return nil, err
@@ -274,6 +202,20 @@ func (s *session) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Re
 	return r.Run(sig.ctx)
 }
 
+// writable finds out before the first model call whether the files that are written after the last can be.
+func (s *session) writable() error {
+	if err := writable(s.receipt); err != nil {
+		return fmt.Errorf("the receipt cannot be written: %w", err)
+	}
+	if s.f.record == "" {
+		return nil
+	}
+	if err := writable(s.f.record); err != nil {
+		return fmt.Errorf("the recording cannot be written: %w", err)
+	}
+	return nil
+}
+
 func (s *session) journal() (runtime.Journal, error) {
 	if s.f.noJournal {
 		return nil, nil
@@ -286,128 +228,4 @@ func (s *session) journal() (runtime.Journal, error) {
 		return nil, fmt.Errorf("the event log cannot be made: %w", err)
 	}
 	return j, nil
-}
-
-// ndjson writes events to standard output as they happen. The first line says the version, the last is the result.
-func (s *session) ndjson() func(*spec.Event) {
-	if s.f.output != "ndjson" {
-		return nil
-	}
-	out := json.NewEncoder(s.stdout)
-	out.SetEscapeHTML(false)
-	out.Encode(spec.Envelope{APIVersion: spec.APIVersion, Kind: "Events"})
-	return func(e *spec.Event) {
-		shown := *e
-		shown.Data = s.redacted(e.Data)
-		out.Encode(shown)
-	}
-}
-
-// redacted takes secrets out of an event's data, leaf by leaf, so that it stays JSON.
-func (s *session) redacted(data json.RawMessage) json.RawMessage {
-	if data == nil {
-		return nil
-	}
-	v, err := canon.Decode(data)
-	if err == nil {
-		if b, err := canon.Bytes(s.wiring.redactor.Value(v)); err == nil {
-			return b
-		}
-	}
-	return json.RawMessage(`"withheld: the data cannot be redacted"`)
-}
-
-// finish writes what the run leaves behind and prints its result. The receipt is written whatever happened.
-func (s *session) finish(res *runtime.Result) error {
-	if err := writeFile(s.receipt, append(res.Bytes, '\n')); err != nil {
-		return fmt.Errorf("the receipt cannot be written: %w", err)
-	}
-	if err := s.writeCassette(); err != nil {
-		return err
-	}
-	if err := s.result(res); err != nil {
-		return err
-	}
-	s.summary(res.Receipt)
-	code := res.Receipt.ExitCodes[0]
-	if !s.f.quiet {
-		fmt.Fprintf(s.stderr, "receipt: %s\n", s.receipt)
-	}
-	return ended(code)
-}
-
-func (s *session) writeCassette() error {
-	if s.wiring.recorder == nil {
-		return nil
-	}
-	b, err := loader.MarshalCassette(s.wiring.recorder.Cassette(s.c.plan.Team.Name))
-	if err != nil {
-		return err
-	}
-	return writeFile(s.f.record, b)
-}
-
-// runResult is the document of -o json: the receipt and what it vouches for.
-type runResult struct {
-	Receipt *spec.Receipt    `json:"receipt"`
-	Outputs []runtime.Output `json:"outputs"`
-}
-
-func (s *session) result(res *runtime.Result) error {
-	if s.f.output == "ndjson" {
-		return json.NewEncoder(s.stdout).Encode(runResult{res.Receipt, res.Outputs})
-	}
-	if s.f.output != "text" {
-		return s.print(s.f.output, json.RawMessage(res.Bytes), nil)
-	}
-	for _, o := range res.Outputs {
-		if o.Text == "" {
-			continue
-		}
-		if len(res.Outputs) > 1 {
-			fmt.Fprintf(s.stdout, "## %s\n", o.Agent)
-		}
-		fmt.Fprintln(s.stdout, s.outside(o.Text))
-	}
-	return nil
-}
-
-// summary tells a person how it went, on standard error.
-func (s *session) summary(r *spec.Receipt) {
-	if s.f.quiet {
-		return
-	}
-	cost := "cost unknown"
-	if r.Cost != nil {
-		cost = "$" + r.Cost.String()
-	}
-	fmt.Fprintf(s.stderr, "%s  %d tokens  %s  %s  %d denied\n", r.Status.Code, r.TotalTokens.Total(), cost,
-		time.Duration(r.DurationMs)*time.Millisecond, r.Denied)
-	if r.Status.Message != "" {
-		fmt.Fprintf(s.stderr, "  %s\n", s.outside(r.Status.Message))
-	}
-	fmt.Fprintf(s.stderr, "governanceConclusion: %s\n", r.GovernanceConclusion)
-	for _, d := range r.GovernanceDetail {
-		fmt.Fprintf(s.stderr, "  %s: %s\n", d.Code, s.outside(d.Message))
-	}
-	if r.ReleaseConclusion != spec.NotApplicable {
-		fmt.Fprintf(s.stderr, "releaseConclusion: %s\n", r.ReleaseConclusion)
-	}
-	for _, q := range r.Release {
-		if q.Outcome != "held" {
-			fmt.Fprintf(s.stderr, "  %s %s: %s\n", q.Name, q.Outcome, s.outside(q.Reason))
-		}
-	}
-	if len(r.Flags) > 0 {
-		fmt.Fprintf(s.stderr, "flags: %s\n", strings.Join(r.Flags, ", "))
-	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

@@ -30,6 +30,9 @@ func (a *app) watchSignals(parent context.Context, grace time.Duration) *interru
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(ch, syscall.SIGHUP)
+	}
 	in.stop = func() {
 		signal.Stop(ch)
 		cancel()
@@ -59,7 +62,7 @@ func (in *interruption) wait(ch <-chan os.Signal, grace time.Duration, cancel fu
 // code is the exit code of the signal that came. Without one the run was cancelled from inside the program.
 func (in *interruption) code() int {
 	switch syscall.Signal(in.signal.Load()) {
-	case syscall.SIGTERM:
+	case syscall.SIGTERM, syscall.SIGHUP:
 		return runtime.ExitTerminated
 	case syscall.SIGINT:
 		return runtime.ExitInterrupted

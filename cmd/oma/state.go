@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/open-multi-agent/oma/runtime/builtin"
 )
 
 // stateDir is where runs are kept: outside every agent's folder unless somebody moves it. --state wins over
@@ -32,21 +34,8 @@ func (a *app) stateDir(flag, project string) (string, error) {
 
 // below says whether a path lies in a folder, links resolved as far as the path exists.
 func below(path, dir string) bool {
-	rel, err := filepath.Rel(real(dir), real(path))
+	rel, err := filepath.Rel(builtin.Resolve(dir), builtin.Resolve(path))
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
-}
-
-func real(path string) string {
-	for head, tail := path, ""; ; {
-		if r, err := filepath.EvalSymlinks(head); err == nil {
-			return filepath.Join(r, tail)
-		}
-		parent := filepath.Dir(head)
-		if parent == head {
-			return path
-		}
-		head, tail = parent, filepath.Join(filepath.Base(head), tail)
-	}
 }
 
 func exists(path string) bool {

@@ -24,7 +24,7 @@ type teamFlags struct {
 	goal     string
 	goalFile string
 	inputs   []string
-	require  []string
+	require  controls
 
 	alone func(*spec.Team) string // agent, where it depends on the team; nil: it does not
 }
@@ -36,8 +36,52 @@ func (f *teamFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.goal, "goal", "", "the goal, instead of the file's; taken as it is")
 	fl.StringVar(&f.goalFile, "goal-file", "", "a file with the goal, - for standard input; taken as it is")
 	fl.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE for an input of the team; may be repeated")
-	fl.StringSliceVar(&f.require, "require-enforced", nil, "controls that must be enforced for every agent at work: "+strings.Join(runtime.Controls(), ", "))
+	fl.Var(&f.require, "require-enforced", "controls that must be enforced for every agent at work: "+strings.Join(runtime.Controls(), ", "))
 }
+
+// given names a flag that says how a team is compiled, if one was given: beside a plan that is made already it would be
+// ignored. Empty: none.
+func (f *teamFlags) given() string {
+	switch {
+	case f.strict:
+		return "strict"
+	case f.agent != "":
+		return "agent"
+	case f.goal != "":
+		return "goal"
+	case f.goalFile != "":
+		return "goal-file"
+	case len(f.inputs) > 0:
+		return "input"
+	}
+	return ""
+}
+
+// givenOrRequired also names --require-enforced, which holds for a plan that is made already but not for nothing.
+func (f *teamFlags) givenOrRequired() string {
+	if flag := f.given(); flag != "" || len(f.require) == 0 {
+		return flag
+	}
+	return "require-enforced"
+}
+
+// controls is the value of --require-enforced: names of controls, in one flag or several. A name that is none is a
+// mistake in the command line, whatever the command then does.
+type controls []string
+
+func (c *controls) Set(list string) error {
+	for _, name := range strings.Split(list, ",") {
+		if !slices.Contains(runtime.Controls(), name) {
+			return fmt.Errorf("no control is called %q: %s", name, spec.DidYouMean(name, runtime.Controls()))
+		}
+		*c = append(*c, name)
+	}
+	return nil
+}
+
+func (c *controls) String() string { return strings.Join(*c, ",") }
+
+func (c *controls) Type() string { return "controls" }
 
 // compiled is a team that has become a plan.
 type compiled struct {
@@ -64,6 +108,7 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 		o.Agent = f.alone(loaded.Bundle.Team)
 	}
 	plan, more := runtime.Compile(loaded.Bundle, o)
+	more = append(more, notEnforced(plan, f.require)...)
 	loaded.Sources.Place(more)
 	ds = append(ds, more...)
 	ds.Sort()
@@ -77,7 +122,7 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 	if path == "-" {
 		c.dir = "."
 	}
-	return c, a.requireEnforced(plan, f.require)
+	return c, nil
 }
 
 func orElse(err, other error) error {
@@ -126,21 +171,26 @@ func (a *app) goal(f *teamFlags, o *runtime.CompileOptions) error {
 	return nil
 }
 
-func (a *app) requireEnforced(p *spec.Plan, wanted []string) error {
-	failed := false
-	for _, w := range wanted {
-		if !slices.Contains(runtime.Controls(), w) {
-			return usage("--require-enforced %q: %s", w, spec.DidYouMean(w, runtime.Controls()))
-		}
-		for _, c := range runtime.NotEnforced(p, w) {
-			fmt.Fprintf(a.stderr, "oma: control %s is %s for agent %s: %s\n", c.Control, c.Level, c.Agent, c.Mechanism)
-			failed = true
+// notEnforced gives a problem for each required control that is not enforced for an agent at work. A nil plan has none.
+func notEnforced(p *spec.Plan, required []string) (ds spec.Diagnostics) {
+	if p == nil {
+		return nil
+	}
+	for _, control := range required {
+		for _, c := range runtime.NotEnforced(p, control) {
+			at := spec.Path("agents").Index(slices.IndexFunc(p.Agents, func(a spec.PlanAgent) bool { return a.Name == c.Agent }))
+			ds.Errorf("not-enforced", at, "control %s is %s for agent %q: %s", c.Control, c.Level, c.Agent, c.Mechanism)
 		}
 	}
-	if failed {
-		return &exitError{code: runtime.ExitUsage}
+	return ds
+}
+
+// inFile names the file of problems that have no place in it, as in a saved plan.
+func inFile(path string, ds spec.Diagnostics) spec.Diagnostics {
+	for i := range ds {
+		ds[i].File = path
 	}
-	return nil
+	return ds
 }
 
 // savedPlan reads a plan if that is what the file is. nil: it is something else, or cannot be read; the loader then

@@ -83,7 +83,8 @@ func (a *app) check(path string, f *teamFlags) (spec.Diagnostics, error) {
 	var more spec.Diagnostics
 	switch {
 	case loaded.Bundle != nil:
-		_, more = runtime.Compile(loaded.Bundle, o)
+		plan, problems := runtime.Compile(loaded.Bundle, o)
+		more = append(problems, notEnforced(plan, f.require)...)
 	case loaded.Policy != nil:
 		more = runtime.CheckPolicy(loaded.Policy.Policy, o.Catalog.Tools)
 	}

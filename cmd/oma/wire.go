@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/open-multi-agent/oma/loader"
@@ -101,7 +103,7 @@ func (w *wiring) cassette(name string, p spec.PlanProvider) (*scripted.Model, er
 // unused gives the turns that nobody asked for: the run was shorter than what was recorded.
 func (w *wiring) unused() error {
 	var all []error
-	for _, name := range sortedKeys(w.cassettes) {
+	for _, name := range slices.Sorted(maps.Keys(w.cassettes)) {
 		all = append(all, w.cassettes[name].Unused()...)
 	}
 	return errors.Join(all...)
@@ -147,7 +149,7 @@ func (w *wiring) inputs(file string) ([]string, error) {
 	for _, in := range w.plan.Inputs {
 		paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(in.Path)))
 	}
-	for _, name := range sortedKeys(w.plan.Providers) {
+	for _, name := range slices.Sorted(maps.Keys(w.plan.Providers)) {
 		if ref := w.plan.Providers[name].APIKey; ref != nil && ref.File != "" {
 			paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(ref.File)))
 		}
@@ -216,7 +218,7 @@ func (w *wiring) secrets() error {
 	var known []redact.Secret
 	var missing []string
 	working := w.working()
-	for _, name := range sortedKeys(w.plan.Providers) {
+	for _, name := range slices.Sorted(maps.Keys(w.plan.Providers)) {
 		ref := w.plan.Providers[name].APIKey
 		if ref == nil || !working[name] {
 			continue

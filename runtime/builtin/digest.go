@@ -17,8 +17,8 @@ import (
 
 // TreeLimits bound a tree digest. A zero field takes the default.
 type TreeLimits struct {
-	Files int   // files and links; default 50,000
-	Bytes int64 // content, all files together; default 1 GiB
+	Files int   // files and links; default 500,000
+	Bytes int64 // content, all files together; default 8 GiB
 	// Skip are absolute files and folders that are left out: what the run itself writes meanwhile.
 	Skip []string
 }
@@ -29,10 +29,10 @@ type TreeLimits struct {
 // one. Anything that cannot be read, and a folder over the limits, is an error: no digest stands for a part.
 func TreeDigest(ctx context.Context, dir string, limits TreeLimits) (string, error) {
 	if limits.Files == 0 {
-		limits.Files = 50_000
+		limits.Files = 500_000
 	}
 	if limits.Bytes == 0 {
-		limits.Bytes = 1 << 30
+		limits.Bytes = 8 << 30
 	}
 	d := &treeDigest{sum: sha256.New(), one: sha256.New(), limits: limits, ctx: ctx, copyBuf: make([]byte, 64<<10)}
 	io.WriteString(d.sum, "oma/v1 tree\n")
@@ -74,8 +74,8 @@ func (d *treeDigest) String() string { return "sha256:" + hex.EncodeToString(d.s
 func namesBelow(dir string, paths []string) []string {
 	var names []string
 	for _, p := range paths {
-		for _, base := range []string{dir, resolved(dir)} {
-			for _, path := range []string{p, resolved(p)} {
+		for _, base := range []string{dir, Resolve(dir)} {
+			for _, path := range []string{p, Resolve(p)} {
 				if rel, err := filepath.Rel(base, path); err == nil && filepath.IsLocal(rel) {
 					names = append(names, filepath.ToSlash(rel))
 				}

@@ -18,14 +18,14 @@ var ErrProtected = runtime.ErrProtected
 // protectedForms gives the spellings of a protected path: as declared, and with links resolved as far as it exists.
 func protectedForms(abs string) []string {
 	abs = filepath.Clean(abs)
-	if real := resolved(abs); real != abs {
+	if real := Resolve(abs); real != abs {
 		return []string{abs, real}
 	}
 	return []string{abs}
 }
 
-// resolved follows the links of the longest part that exists.
-func resolved(abs string) string {
+// Resolve follows the links of the longest part of an absolute path that exists.
+func Resolve(abs string) string {
 	for dir, rest := abs, ""; ; {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(real, rest)
@@ -73,7 +73,7 @@ func (p *place) passes(abs string) bool {
 // creatable refuses to make the agent's folder inside a protected one.
 func (w *workspace) creatable() error {
 	for _, form := range w.protected {
-		if within(w.base, form) || within(resolved(w.base), form) {
+		if within(w.base, form) || within(Resolve(w.base), form) {
 			return fmt.Errorf("the working directory is %w: it lies in what judges or records this run", ErrProtected)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -117,9 +118,9 @@ func (w *worker) reserve(f Flow) (policies.Hold, bool) {
 	case w.over() && answer != policies.Granted:
 		w.endCancelled()
 	case answer == policies.NoTokens:
-		w.end(spec.StopBudget, "no output token remains in the token budget")
+		w.endBudget(w.tokenCeiling(), "no output token remains in the token budget")
 	case answer == policies.NoMoney:
-		w.end(spec.StopBudget, "no output token remains in the cost budget")
+		w.endBudget("cost", "no output token remains in the cost budget")
 	default:
 		return hold, true
 	}
@@ -167,6 +168,8 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 			if r.Model != "" && !slices.Contains(w.t.Models, r.Model) {
 				w.t.Models = append(w.t.Models, r.Model)
 			}
+		} else if used == (spec.Usage{}) && lost(res) {
+			used = w.estimate(hold.Output)
 		}
 	}
 	cost := w.price.Cost(used)
@@ -175,16 +178,27 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 	w.ledger.Settle(hold, used, cost)
 }
 
+// lost says that a call ended without an answer after it may have been worked on: it is paid for, whoever counts.
+func lost(res Result) bool {
+	return res.Cancelled && !res.Model.Idle || res.Err != nil && (res.Err.Kind == "timeout" || res.Err.Code == "INCOMPLETE")
+}
+
 func (w *worker) usage(r *spec.ModelResponse) spec.Usage {
 	if r.Usage != nil {
 		return *r.Usage
 	}
-	w.t.Unmetered, w.t.Estimated = true, true
+	w.t.Unmetered = true
 	out := len(r.Message.Text) + len(r.Message.Reasoning)
 	for _, c := range r.Message.ToolCalls {
 		out += len(c.Name) + len(c.Arguments)
 	}
-	return spec.Usage{Input: w.bytes/3 + 1, Output: int64(out)/3 + 1}
+	return w.estimate(int64(out)/3 + 1)
+}
+
+// estimate stands in for usage that nobody reported: the request at three bytes a token.
+func (w *worker) estimate(output int64) spec.Usage {
+	w.t.Estimated = true
+	return spec.Usage{Input: w.bytes/3 + 1, Output: output}
 }
 
 // answered deals with one answer. True: the task has ended.
@@ -197,20 +211,20 @@ func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.Model
 	case spec.FinishLength:
 		w.refuseAll(m.ToolCalls, "cut", "the answer was cut at the output limit")
 		if hold.Cut {
-			return w.end(spec.StopBudget, "the answer was cut at what remained of the budget")
+			return w.endBudget(w.tokenCeiling(), "the answer was cut at what remained of the budget")
 		}
 		return w.end(spec.StopLength, "the answer was cut at the output limit")
 	}
 	if w.unmetered() {
-		return w.end(spec.StopBudget, "the provider reports no usage and a ceiling is in force")
+		return w.endBudget("unmetered", "the provider reports no usage and a ceiling is in force")
 	}
 	w.say(m)
 	if len(m.ToolCalls) == 0 {
 		return w.final(m.Text)
 	}
-	if w.spent() {
+	if w.spentCeiling() != "" {
 		w.refuseAll(m.ToolCalls, "budget", "not run: budget exhausted")
-		return w.end(spec.StopBudget, "the budget was used up on a turn that asked for tools")
+		return w.endBudget(w.spentCeiling(), "the budget was used up on a turn that asked for tools")
 	}
 	w.calls(f, turn, m.ToolCalls)
 	if w.over() {
@@ -225,9 +239,23 @@ func (w *worker) unmetered() bool {
 	return w.t.Unmetered && ceiling && w.agent.Unmetered != "allow"
 }
 
-// spent says that the ceiling was crossed or reached, so no further turn could follow the tools.
-func (w *worker) spent() bool {
-	return w.ledger.Exhausted() != "" || w.run.ledger.Exhausted() != ""
+// spentCeiling names the ceiling that was crossed or reached, so that no further turn could follow the tools.
+func (w *worker) spentCeiling() string {
+	if c := w.run.ledger.Exhausted(); c != "" {
+		return c
+	}
+	if w.ledger != w.run.ledger && w.ledger.Exhausted() != "" {
+		return "agent"
+	}
+	return ""
+}
+
+// tokenCeiling says whose tokens ran out: the run's, or the agent's own.
+func (w *worker) tokenCeiling() string {
+	if w.ledger != w.run.ledger && w.run.ledger.Exhausted() == "" {
+		return "agent"
+	}
+	return "tokens"
 }
 
 // final checks the last answer. A bad one gets one corrective retry.
@@ -235,7 +263,7 @@ func (w *worker) final(text string) bool {
 	check := w.in.Answers[w.agent.Name]
 	w.t.Text = text
 	if check == nil {
-		if text == "" {
+		if strings.TrimSpace(text) == "" {
 			return w.end(spec.StopEmpty, "the final answer is empty")
 		}
 		return w.end(spec.StopCompleted, "")
@@ -261,13 +289,20 @@ func (w *worker) end(reason spec.StopReason, cause string) bool {
 	return true
 }
 
+// endBudget ends the task on a ceiling: tokens, cost or duration of the run, agent for the agent's own tokens, or
+// unmetered.
+func (w *worker) endBudget(ceiling, cause string) bool {
+	w.t.Ceiling = ceiling
+	return w.end(spec.StopBudget, cause)
+}
+
 func (w *worker) endCancelled() bool {
 	switch {
 	case w.timedOut:
 		w.t.Err = &spec.ErrorInfo{Kind: "timeout", Code: "AGENT_TIMEOUT", Message: "the agent's timeout has passed"}
 		return w.end(spec.StopTimeout, "the agent's timeout has passed")
 	case w.stop == "duration":
-		return w.end(spec.StopBudget, "the run's time is up")
+		return w.endBudget("duration", "the run's time is up")
 	}
 	w.halt("cancelled")
 	return w.end(spec.StopCancelled, "the run was cancelled")

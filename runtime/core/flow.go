@@ -84,6 +84,8 @@ type ModelResult struct {
 	Attempts int                 `json:"attempts"`
 	// Wasted is what failed attempts reported; it was paid for.
 	Wasted spec.Usage `json:"wasted,omitzero"`
+	// Idle says that the call ended between two attempts: no server was working on it.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // Judged is what the door said of a call.

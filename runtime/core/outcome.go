@@ -22,6 +22,7 @@ type TaskOutcome struct {
 	Status     string
 	StopReason spec.StopReason
 	Cause      string
+	Ceiling    string // of a task that stopped on a budget: tokens, cost, duration, agent or unmetered
 	Err        *spec.ErrorInfo
 	StartedAt  int64 // 0: it never started
 	EndedAt    int64

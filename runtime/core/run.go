@@ -228,6 +228,9 @@ func (r *run) finalTrees(root Flow) {
 	}
 }
 
+// TreeCancelled stands for the digest of a folder that could not be looked at in time.
+const TreeCancelled = "unknown: cancelled"
+
 func (r *run) tree(f Flow, t *task, before string) {
 	id := t.Task.ID + "/tree/end"
 	if before != "" {
@@ -235,7 +238,11 @@ func (r *run) tree(f Flow, t *task, before string) {
 	}
 	res := f.Do(&Effect{Kind: Tree, ID: id, TaskID: t.Task.ID, AgentName: t.Task.Assignee})
 	r.clock(res)
-	if !res.Cancelled {
+	if res.Cancelled {
+		res.Tree = TreeCancelled
+		r.halt("cancelled")
+	}
+	if res.Tree != "" {
 		r.out.Trees = append(r.out.Trees, spec.Tree{Before: before, Cwd: r.agents[t.Task.Assignee].Cwd, Digest: res.Tree})
 	}
 }

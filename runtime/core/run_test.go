@@ -421,3 +421,151 @@ func TestO2Truncate(t *testing.T) {
 		}
 	}
 }
+
+// D4: usage survives errors, cancellation and time-outs; what nobody reported is estimated, and said so.
+func TestUsageOfLostCalls(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		res       core.Result
+		least     int64
+		exactly   int64
+		estimated bool
+	}{
+		{name: "timed out, with a report", res: core.Result{Err: &spec.ErrorInfo{Kind: "timeout"}, Model: &core.ModelResult{Attempts: 1, Wasted: spec.Usage{Input: 50, Output: 7}}}, exactly: 57},
+		{name: "timed out, without", res: core.Result{Err: &spec.ErrorInfo{Kind: "timeout"}, Model: &core.ModelResult{Attempts: 1}}, least: 11, estimated: true},
+		{name: "cancelled in flight", res: core.Result{Cancelled: true, Model: &core.ModelResult{Attempts: 1}}, least: 11, estimated: true},
+		{name: "cancelled between two attempts", res: core.Result{Cancelled: true, Model: &core.ModelResult{Attempts: 1, Idle: true}}},
+		{name: "cancelled before it was made", res: core.Result{Cancelled: true}},
+		{name: "broken stream", res: core.Result{Err: &spec.ErrorInfo{Kind: "provider", Code: "INCOMPLETE"}, Model: &core.ModelResult{Attempts: 3}}, least: 11, estimated: true},
+		{name: "refused by the server", res: core.Result{Err: &spec.ErrorInfo{Kind: "provider", HTTPStatus: 400}, Model: &core.ModelResult{Attempts: 1}}},
+	} {
+		o := &orders{choose: func(int) int { return 0 }, world: func(*core.Effect) core.Result { return c.res }}
+		out, err := o.run(core.Input{Plan: plan(1, "a"), Budgets: spec.Budgets{MaxTokenBudget: 1000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := out.Tasks[0].Tokens.Total()
+		if out.UsedTokens != got || out.Tasks[0].Estimated != c.estimated || got < c.least || c.least == 0 && got != c.exactly {
+			t.Errorf("%s: %d tokens, the ledger has %d, estimated %v", c.name, got, out.UsedTokens, out.Tasks[0].Estimated)
+		}
+	}
+}
+
+// The ceiling that ended a task is the one that is named.
+func TestWhichCeiling(t *testing.T) {
+	usd := func(s string) *spec.USD { v, _ := spec.ParseUSD(s); return &v }
+	for _, c := range []struct {
+		name    string
+		budgets spec.Budgets
+		own     int64
+		usage   *spec.Usage
+		want    string
+	}{
+		{"tokens of the run", spec.Budgets{MaxTokenBudget: 20}, 0, &spec.Usage{Input: 20, Output: 5}, "tokens"},
+		{"money of the run", spec.Budgets{MaxCostBudget: usd("0.00001")}, 0, &spec.Usage{Input: 20, Output: 5}, "cost"},
+		{"the agent's own tokens", spec.Budgets{MaxTokenBudget: 1000}, 20, &spec.Usage{Input: 20, Output: 5}, "agent"},
+		{"no usage reported", spec.Budgets{MaxTokenBudget: 1000}, 0, nil, "unmetered"},
+	} {
+		p := plan(1, "a")
+		p.Agents[0].MaxTokenBudget = c.own
+		o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result { return tools(c.usage, "x") }}
+		out, err := o.run(core.Input{Plan: p, Budgets: c.budgets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Tasks[0]; got.Ceiling != c.want || got.StopReason != spec.StopBudget {
+			t.Errorf("%s: %q, %s", c.name, got.Ceiling, got.StopReason)
+		}
+	}
+}
+
+func TestReserveForRequiredKeepsTheSecondRolesShare(t *testing.T) {
+	for _, c := range []struct {
+		reserve bool
+		want    string
+	}{{false, "skipped "}, {true, "completed completed"}} {
+		p := plan(1, "greedy security", "greedy>security")
+		p.Governance = &spec.Governance{GovernanceIntent: "required", RequiredRoles: []string{"greedy", "security"}}
+		for i := range p.Tasks {
+			p.Tasks[i].Role = p.Tasks[i].Assignee
+			p.Agents[i].MaxOutputTokens = 90
+		}
+		o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+			return text("all I may", &spec.Usage{Output: min(e.Request.MaxOutputTokens, 90)})
+		}}
+		out, err := o.run(core.Input{Plan: p, Budgets: spec.Budgets{MaxTokenBudget: 90, ReserveForRequired: c.reserve}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := statuses(out)["security"]; got != c.want {
+			t.Errorf("reserveForRequired %v: security %s after greedy used %d", c.reserve, got, out.Tasks[0].Tokens.Total())
+		}
+	}
+}
+
+func TestWhiteSpaceIsNoAnswer(t *testing.T) {
+	o := &orders{choose: func(int) int { return 0 }, world: func(*core.Effect) core.Result { return text(" \n", &spec.Usage{}) }}
+	out, err := o.run(core.Input{Plan: plan(1, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := statuses(out)["a"]; got != "failed empty" {
+		t.Error(got)
+	}
+}
+
+// O6: results the model has seen are replaced, errors and the newest ones are not.
+func TestO6CompressToolResults(t *testing.T) {
+	p := plan(1, "a")
+	p.Agents[0].CompressToolResults = 20
+	long := strings.Repeat("x", 30)
+	var seen []string
+	o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+		switch e.Kind {
+		case core.Judge:
+			return allowAll(e)
+		case core.ToolCall:
+			return core.Result{Tool: &spec.ToolResult{Text: long, IsError: e.Call.ID == "c2"}}
+		}
+		seen = nil
+		for _, m := range e.Request.Messages {
+			if m.Role == spec.RoleTool {
+				seen = append(seen, m.Text)
+			}
+		}
+		if e.Request.Turn < 3 {
+			return tools(&spec.Usage{}, "x", "x")
+		}
+		return text("done", &spec.Usage{})
+	}}
+	if _, err := o.run(core.Input{Plan: p}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"[Tool output compressed: 30 characters, already processed]", long, long, long}, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTreesThatCannotBeLookedAtStopTheRun(t *testing.T) {
+	p := plan(1, "a")
+	p.Tasks[0].Role = "a"
+	p.Agents[0].Tools = []spec.Grant{{ToolInfo: spec.ToolInfo{Name: "file_read"}}}
+	n := 0
+	o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+		if e.Kind != core.Tree {
+			return text("done", &spec.Usage{})
+		}
+		if n++; n > 1 {
+			return core.Result{Cancelled: true}
+		}
+		return core.Result{Tree: "sha256:1"}
+	}}
+	out, err := o.run(core.Input{Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []spec.Tree{{Before: "a", Digest: "sha256:1"}, {Digest: core.TreeCancelled}}
+	if diff := cmp.Diff(want, out.Trees); diff != "" || out.Stop != "cancelled" {
+		t.Errorf("%s, stop %q", diff, out.Stop)
+	}
+}

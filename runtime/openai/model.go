@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -140,10 +141,14 @@ func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(
 			return resp, nil
 		}
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() == nil {
+		return nil, m.provider(err, e, c.usage)
+	}
+	if c.usage == nil {
 		return nil, ctx.Err()
 	}
-	return nil, m.provider(err, e, c.usage)
+	// what was reported before the end was used all the same
+	return nil, fmt.Errorf("%w: %w", ctx.Err(), m.provider(err, e, c.usage))
 }
 
 // exchange sends the request and collects the answer. It asks twice where stream_options is refused.

@@ -26,7 +26,7 @@ const hostile = "\x1b[2J\u202e:\nPASS  exit code 0\r\n::add-mask::a\n \ufe0f::er
 	"</failure>]]><script>alert(1)</script> | `x` [y](http://z) @all 100%,\x00\xff\u2028\U000e0041"
 
 func task(id, role, status string, started string) spec.TaskRecord {
-	t := spec.TaskRecord{ID: id, Title: id, Assignee: role, Role: role, Status: status, StartedAt: started, Tokens: spec.Usage{}}
+	t := spec.TaskRecord{ID: id, Title: id, Assignee: role, Role: role, Status: status, StartedAt: started, Cost: new(spec.USD)}
 	if started != "" {
 		cost := spec.Dollar / 40
 		t.Tokens, t.Cost, t.DurationMs, t.Turns, t.ModelCalls, t.StopReason = spec.Usage{Input: 1000, Output: 200}, &cost, 6250, 2, 2, spec.StopCompleted
@@ -55,14 +55,17 @@ func ran(t testing.TB, change func(*spec.Receipt)) ([]byte, *spec.Plan) {
 			cost += *t.Cost
 		}
 	}
-	r.Cost = &cost
+	r.Cost, r.Budgets.Used.Tokens = &cost, r.TotalTokens.Total()
 	r.Topology = policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)
 	data, err := runtime.SealReceipt(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &spec.Plan{Digest: r.Plan.Digest, Governance: r.Governance, RoutingDecision: r.RoutingDecision}
+	free, price := spec.USD(0), 125*spec.Dollar
+	p.Providers = map[string]spec.PlanProvider{"p": {Provider: spec.Provider{Models: map[string]spec.ModelPrice{"m": {InputPer1M: &free, OutputPer1M: &price}}}}}
 	for _, task := range r.Tasks {
+		p.Agents = append(p.Agents, spec.PlanAgent{Name: task.Assignee, Provider: "p", Model: "m"})
 		p.Tasks = append(p.Tasks, spec.PlanTask{ID: task.ID, Title: task.Title, Assignee: task.Assignee, Role: task.Role, DependsOn: task.DependsOn})
 	}
 	return data, p
@@ -75,6 +78,7 @@ func failing(said string) func(*spec.Receipt) {
 		r.Tasks[1] = task("t2", "reviewer", spec.TaskSkipped, "")
 		r.Tasks[1].DependsOn = []string{"t1"}
 		r.Release = []spec.Released{{Name: "approved", Outcome: "error", Reason: said}, {Name: "read", Outcome: "held"}}
+		r.Tasks[0].ToolCalls.Refused = 1
 		r.Decisions, r.Denied = []spec.DecisionRecord{{Seq: 1, TaskID: "t1", Decision: spec.Decision{Refused: "not-granted"}}}, 1
 	}
 }
@@ -91,15 +95,15 @@ func verdicts(t testing.TB) map[string]*runtime.GateVerdict {
 		r.Governance.GovernanceIntent = spec.IntentPreferred
 	})
 	return map[string]*runtime.GateVerdict{
-		"pass":       runtime.Gate(good, runtime.GateOptions{Plan: plan}),
-		"vouched":    runtime.Gate(good, runtime.GateOptions{Unbound: true}),
-		"unbound":    runtime.Gate(good, runtime.GateOptions{}),
-		"other-plan": runtime.Gate(good, runtime.GateOptions{Plan: &spec.Plan{Digest: "sha256:ff", Governance: plan.Governance}}),
-		"fail":       runtime.Gate(bad, runtime.GateOptions{Plan: badPlan}),
-		"hostile":    runtime.Gate(nasty, runtime.GateOptions{Plan: nastyPlan}),
-		"nothing":    runtime.Gate(nothing, runtime.GateOptions{Plan: nothingPlan}),
-		"preferred":  runtime.Gate(preferred, runtime.GateOptions{Plan: preferredPlan, AllowNotApplicable: true}),
-		"edited":     runtime.Gate(bytes.Replace(good, []byte("reviewer"), []byte("reviewed"), 1), runtime.GateOptions{Plan: plan}),
+		"pass":       runtime.Gate(good, runtime.GateOptions{NoLog: true, Plan: plan}),
+		"vouched":    runtime.Gate(good, runtime.GateOptions{NoLog: true, Unbound: true}),
+		"unbound":    runtime.Gate(good, runtime.GateOptions{NoLog: true}),
+		"other-plan": runtime.Gate(good, runtime.GateOptions{NoLog: true, Plan: &spec.Plan{Digest: "sha256:ff", Governance: plan.Governance}}),
+		"fail":       runtime.Gate(bad, runtime.GateOptions{NoLog: true, Plan: badPlan}),
+		"hostile":    runtime.Gate(nasty, runtime.GateOptions{NoLog: true, Plan: nastyPlan}),
+		"nothing":    runtime.Gate(nothing, runtime.GateOptions{NoLog: true, Plan: nothingPlan}),
+		"preferred":  runtime.Gate(preferred, runtime.GateOptions{NoLog: true, Plan: preferredPlan, AllowNotApplicable: true}),
+		"edited":     runtime.Gate(bytes.Replace(good, []byte("reviewer"), []byte("reviewed"), 1), runtime.GateOptions{NoLog: true, Plan: plan}),
 		"missing":    runtime.NoReceipt("the receipt cannot be read: no such file"),
 	}
 }

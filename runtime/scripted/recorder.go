@@ -149,7 +149,7 @@ func (r *Recorder) answer(resp *spec.ModelResponse) spec.Turn {
 
 // toolCall keeps arguments as an input where that gives the same text again.
 func (r *Recorder) toolCall(c spec.ToolCall) spec.CassetteCall {
-	out := spec.CassetteCall{ID: c.ID, Name: c.Name}
+	out := spec.CassetteCall{ID: r.redact(c.ID), Name: r.redact(c.Name)}
 	text := r.arguments(c.Arguments)
 	var compact bytes.Buffer
 	_, err := canon.Arguments(text)
@@ -220,10 +220,11 @@ func (r *Recorder) clean(req *spec.ModelRequest) *spec.ModelRequest {
 		if i == 0 || r.Match == matchExact {
 			m.Text, m.Reasoning = r.redact(m.Text), r.redact(m.Reasoning)
 		}
+		m.ToolCallID, m.ToolName = r.redact(m.ToolCallID), r.redact(m.ToolName)
 		calls := m.ToolCalls
 		m.ToolCalls = make([]spec.ToolCall, len(calls))
 		for k, c := range calls {
-			c.Arguments = r.arguments(c.Arguments)
+			c.ID, c.Name, c.Arguments = r.redact(c.ID), r.redact(c.Name), r.arguments(c.Arguments)
 			m.ToolCalls[k] = c
 		}
 		out.Messages[i] = m

@@ -2,14 +2,22 @@ package redact
 
 import "strings"
 
+// rules say what a text is held against beside the forms of secrets.
+type rules struct {
+	named func(s string, i int) span // finds the value after the separator at i
+	flags bool                       // the value after a command-line flag such as --token
+}
+
 // patterns finds what looks like a secret, in order. Only the bytes in the switch are looked at twice.
-func patterns(s string) []span {
+func patterns(s string, r rules) []span {
 	var found []span
 	for i := 0; i < len(s); i++ {
 		var p span
 		switch s[i] {
 		case '-':
-			p = dash(s, i)
+			if p = dash(s, i); p.empty() && r.flags {
+				p = flag(s, i)
+			}
 		case '_', 'K', 'S', 'z', 'J':
 			p = token(s, i)
 		case 'b', 'B':
@@ -17,10 +25,10 @@ func patterns(s string) []span {
 		case ':':
 			p = userInfo(s, i)
 			if p.empty() {
-				p = keyed(s, i)
+				p = r.named(s, i)
 			}
 		case '=':
-			p = keyed(s, i)
+			p = r.named(s, i)
 		}
 		if !p.empty() {
 			found = join(found, p)
@@ -34,10 +42,7 @@ func dash(s string, i int) span {
 	if p := privateKey(s, i); !p.empty() {
 		return p
 	}
-	if p := token(s, i); !p.empty() {
-		return p
-	}
-	return flag(s, i)
+	return token(s, i)
 }
 
 // shape is a token that can be told by its prefix.

@@ -63,7 +63,7 @@ func (r *Redactor) values() *values {
 
 // find gives the places of all secrets, in order and apart from each other.
 func (r *Redactor) find(s string) []span {
-	found := patterns(s)
+	found := patterns(s, rules{named: keyed, flags: true})
 	hits := r.values().find(s)
 	if len(hits) == 0 {
 		return found

@@ -313,3 +313,45 @@ func BenchmarkHostile(b *testing.B) {
 		})
 	}
 }
+
+// TestMask: what is masked keeps its width, and what only names a secret stays.
+func TestMask(t *testing.T) {
+	star := func(s string) string { return strings.Repeat("*", len(s)) }
+	const key, hub = "sk-0123456789abcdefghij", "ghp_0123456789abcdefghijklmn"
+	for _, c := range []struct{ in, text, line string }{
+		{"apiKey: {env: GATEWAY_KEY}, bogus: 1", "", ""},
+		{`{"apiKey": {"env": "GATEWAY_KEY"}}`, "", ""},
+		{"  apiKey: &key {env: GATEWAY_KEY}", "", ""},
+		{"  apiKey: *key", "", ""},
+		{"properties: {token: {type: string}}", "", ""},
+		{"  password: |", "", ""},
+		{"maxTokenBudget: 1000", "", ""},
+		{`failing loading "https://x.example/token: y.json": not local`, "", `failing loading "https://x.example/token: ******": not local`},
+		{"input.token == 5", "", ""},
+		{"--token abc", "", ""},
+		{"https://h/v1?api-version=1", "", ""},
+		{"apiKey: hunter2, bogus: 1", "", "apiKey: *****************"},
+		{"{apiKey: hunter2, bogus: 1}", "", "{apiKey: *******, bogus: 1}"},
+		{"  apiKey: hunter 2", "", "  apiKey: ********"},
+		{`  apiKey: "{hunter2"`, "", `  apiKey: "********"`},
+		{"  apiKey: &key hunter2", "", "  apiKey: &key *******"},
+		{"apiKey: " + key, "apiKey: " + star(key), "apiKey: " + star(key)},
+		{"say " + hub + " twice " + hub, "say " + star(hub) + " twice " + star(hub), "say " + star(hub) + " twice " + star(hub)},
+		{`"http://u:pw-1111@h/v1" does not fit`, `"http://*********@h/v1" does not fit`, `"http://*********@h/v1" does not fit`},
+		{"https://h/v1?key=pw-1111&x=1", "https://h/v1?key=*******&x=1", "https://h/v1?key=*******&x=1"},
+		{"https://h/v1?key=käse-1111", "https://h/v1?key=*********", "https://h/v1?key=*********"},
+	} {
+		if c.text == "" {
+			c.text = c.in
+		}
+		if c.line == "" {
+			c.line = c.text
+		}
+		if got := redact.Mask(c.in); got != c.text {
+			t.Errorf("Mask(%q)\n got %q\nwant %q", c.in, got, c.text)
+		}
+		if got := redact.MaskLine(c.in); got != c.line {
+			t.Errorf("MaskLine(%q)\n got %q\nwant %q", c.in, got, c.line)
+		}
+	}
+}

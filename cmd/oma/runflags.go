@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// runFlags are what oma run takes beside the flags of a team.
+type runFlags struct {
+	teamFlags
+	output, receipt, state, record, dir string
+	noJournal, quiet                    bool
+	maxTokens                           int64
+	maxCost, failOn                     string
+	maxDuration, grace                  time.Duration
+	requireGovernance                   bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE or PLAN",
+		Short: "Plan and run a team, or run a saved plan exactly, and leave a receipt",
+		Args:  argsExactly(1, "one team file or saved plan"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &f) },
+	}
+	f.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.output, "output", "o", "text", "text, json, yaml or ndjson (events as they happen)")
+	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
+	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
+	fl.BoolVar(&f.noJournal, "no-journal", false, "keep no event log")
+	fl.StringVar(&f.record, "record", "", "write a cassette of the run to this new file")
+	fl.StringVar(&f.dir, "dir", "", "for a saved plan: the folder its inputs are in (default: the plan's own)")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
+	fl.Int64Var(&f.maxTokens, "max-token-budget", 0, "lower the token ceiling")
+	fl.StringVar(&f.maxCost, "max-cost-budget", "", "lower the cost ceiling, in US dollars")
+	fl.DurationVar(&f.maxDuration, "max-duration", 0, "lower the ceiling on time")
+	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long calls in flight may take after the first Ctrl-C or SIGTERM")
+	fl.StringVar(&f.failOn, "fail-on", "", "end 8 on: denied")
+	fl.BoolVar(&f.requireGovernance, "require-governance", false, "end 4 unless the governance conclusion is satisfied")
+	return cmd
+}
+
+// ceilings reads the narrowing flags.
+func (f *runFlags) ceilings() (spec.Budgets, error) {
+	b := spec.Budgets{MaxTokenBudget: f.maxTokens, MaxDuration: spec.Duration(f.maxDuration)}
+	if f.maxTokens < 0 || f.maxDuration < 0 {
+		return b, usage("a ceiling is above 0")
+	}
+	if f.maxCost != "" {
+		v, err := spec.ParseUSD(f.maxCost)
+		if err != nil || v <= 0 {
+			return b, usage("--max-cost-budget %q is no amount above 0", f.maxCost)
+		}
+		b.MaxCostBudget = &v
+	}
+	if f.failOn != "" && f.failOn != "denied" {
+		return b, usage("--fail-on %q is not denied", f.failOn)
+	}
+	if !slices.Contains([]string{"text", "json", "yaml", "ndjson"}, f.output) {
+		return b, usage("-o %q is not text, json, yaml or ndjson", f.output)
+	}
+	return b, nil
+}
+
+// narrowing says where a flag was above the file's ceiling and so changes nothing.
+func (a *app) narrowing(file, flags spec.Budgets) {
+	say := func(flag string, higher bool) {
+		if higher {
+			fmt.Fprintf(a.stderr, "oma: --%s is above the file's ceiling, which stays\n", flag)
+		}
+	}
+	say("max-token-budget", file.MaxTokenBudget > 0 && flags.MaxTokenBudget > file.MaxTokenBudget)
+	say("max-cost-budget", file.MaxCostBudget != nil && flags.MaxCostBudget != nil && *flags.MaxCostBudget > *file.MaxCostBudget)
+	say("max-duration", file.MaxDuration > 0 && flags.MaxDuration > file.MaxDuration)
+}

@@ -1,0 +1,152 @@
+package runtime
+
+import (
+	"slices"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// consistent holds the receipt against itself: whatever can be derived is derived again.
+func (v *GateVerdict) consistent(r *spec.Receipt) {
+	if len(r.Tasks) == 0 {
+		v.fail("integrity", "the receipt has no task")
+	}
+	if plain(policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)) != plain(r.Topology) {
+		v.fail("integrity", "the topology does not follow from the tasks")
+	}
+	var tokens spec.Usage
+	completed := 0
+	for _, t := range r.Tasks {
+		tokens = tokens.Add(t.Tokens)
+		if t.Status == spec.TaskCompleted {
+			completed++
+			if t.StopReason != spec.StopCompleted || t.Turns == 0 || t.ModelCalls == 0 || t.StartedAt == "" {
+				v.fail("integrity", "task %q is called completed without having worked", t.ID)
+			}
+		}
+	}
+	if tokens != r.TotalTokens || tokens.Total() != r.Budgets.Used.Tokens {
+		v.fail("integrity", "the tokens of the tasks do not add up to the total")
+	}
+	if r.Success != (r.Status.Code == spec.StatusOK) || r.Success && completed != len(r.Tasks) {
+		v.fail("integrity", "the receipt calls itself a success and its tasks do not")
+	}
+	v.decisions(r)
+}
+
+// decisions counts the decisions again, by task.
+func (v *GateVerdict) decisions(r *spec.Receipt) {
+	counted := map[string]spec.CallSums{}
+	denied := 0
+	for _, d := range r.Decisions {
+		c := counted[d.TaskID]
+		switch {
+		case d.Allowed():
+			c.Allowed++
+		case d.Refused != "":
+			c.Refused++
+			denied++
+		default:
+			c.Denied++
+			denied++
+		}
+		counted[d.TaskID] = c
+	}
+	for _, t := range r.Tasks {
+		if c := counted[t.ID]; c.Allowed != t.ToolCalls.Allowed || c.Denied != t.ToolCalls.Denied || c.Refused != t.ToolCalls.Refused {
+			v.fail("integrity", "the decisions about the calls of task %q are not the ones its record counts", t.ID)
+		}
+	}
+	if denied != r.Denied {
+		v.fail("integrity", "%d decisions kept a call from running and the receipt says %d", denied, r.Denied)
+	}
+}
+
+// bind holds the receipt against the plan it is said to be of: everything that follows from the plan.
+func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
+	if r.Plan.Digest != p.Digest {
+		v.fail("integrity", "the receipt is of plan %s and the yardstick is plan %s", short(r.Plan.Digest), short(p.Digest))
+		return
+	}
+	v.Bound = true
+	differs := func(what string, got, want any) {
+		if plain(got) != plain(want) {
+			v.fail("integrity", "the receipt has other %s than its plan", what)
+		}
+	}
+	differs("governance", r.Governance, p.Governance)
+	differs("routing", r.RoutingDecision, p.RoutingDecision)
+	differs("inputs", r.Inputs, p.Inputs)
+	differs("team", []any{r.Team, r.GoalDigest}, []any{p.Team, p.GoalDigest})
+	differs("declared budgets", r.Budgets.Declared, p.Budgets)
+	differs("levels of enforcement", levels(r.Enforcement), levels(p.Enforcement))
+	if plain(Narrow(p.Budgets, r.Budgets.Effective)) != plain(r.Budgets.Effective) {
+		v.fail("integrity", "the ceilings in force are wider than those of the plan")
+	}
+	for _, f := range p.Flags {
+		if !slices.Contains(r.Flags, f) {
+			v.fail("integrity", "the receipt leaves out the flag %s", f)
+		}
+	}
+	if !sameTasks(r.Tasks, p.Tasks) {
+		v.fail("integrity", "the receipt has other tasks than its plan")
+		return
+	}
+	marked := slices.Clone(r.Trees)
+	markWriters(p, marked)
+	differs("later writers", r.Trees, marked)
+	v.costs(r, p)
+}
+
+// levels is what a plan promises. How it is kept may be said in other words on another machine.
+func levels(all []spec.Control) []string {
+	out := make([]string, len(all))
+	for i, c := range all {
+		out[i] = c.Agent + " " + c.Control + " " + c.Level
+	}
+	return out
+}
+
+func short(digest string) string {
+	if len(digest) > 19 {
+		return digest[:19] + "…"
+	}
+	return digest
+}
+
+func sameTasks(got []spec.TaskRecord, want []spec.PlanTask) bool {
+	return slices.EqualFunc(got, want, func(g spec.TaskRecord, w spec.PlanTask) bool {
+		return g.ID == w.ID && g.Title == w.Title && g.Assignee == w.Assignee && g.Role == w.Role && slices.Equal(g.DependsOn, w.DependsOn)
+	})
+}
+
+// costs works out again what the tokens cost. Each model call is rounded up by itself, by less than a pico-dollar.
+func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan) {
+	agents := p.ByName()
+	var total spec.USD
+	known := true
+	for _, t := range r.Tasks {
+		a := agents[t.Assignee]
+		if a == nil {
+			v.fail("integrity", "agent %q of task %q is not in the plan", t.Assignee, t.ID)
+			return
+		}
+		price, priced := p.Price(a)
+		if t.Cost == nil {
+			known = false
+		} else {
+			total += *t.Cost
+		}
+		least := price.Cost(t.Tokens)
+		switch {
+		case priced != (t.Cost != nil) && t.StartedAt != "":
+			v.fail("integrity", "the cost of task %q is known on one side only", t.ID)
+		case priced && t.Cost != nil && (*t.Cost < least || *t.Cost > least+spec.USD(t.ModelCalls)):
+			v.fail("integrity", "task %q cost $%s by its tokens, and $%s by the receipt", t.ID, least, *t.Cost)
+		}
+	}
+	if known != (r.Cost != nil) || known && total != *r.Cost {
+		v.fail("integrity", "the costs of the tasks do not add up to the total")
+	}
+}
