@@ -57,7 +57,23 @@ func (a *app) root() *cobra.Command {
 	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.gateCommand(), a.policyCommand(),
 		a.schemaCommand(), a.doctorCommand(), a.versionCommand())
 	strictCompletion(cmd)
+	cmd.SetHelpCommand(helpCommand(cmd))
 	return cmd
+}
+
+// helpCommand refuses a command that does not exist; cobra's own prints a page and ends 0.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			target, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("unknown command %q: %s", args[len(args)-1], spec.DidYouMean(args[len(args)-1], names(root)))
+			}
+			return target.Help()
+		},
+	}
 }
 
 // strictCompletion makes cobra's own command refuse what it does not know, like every other.

@@ -100,11 +100,17 @@ func (w *wiring) cassette(name string, p spec.PlanProvider) (*scripted.Model, er
 	return m, nil
 }
 
-// unused gives the turns that nobody asked for: the run was shorter than what was recorded.
+// unused gives the turns that nobody asked for: the run was shorter than what was recorded. Agents of the team that had
+// nothing to do in this run are no part of that.
 func (w *wiring) unused() error {
+	working := map[string]bool{}
+	for _, t := range w.plan.Tasks {
+		working[t.Assignee] = true
+	}
+	idle := func(agent string) bool { return w.plan.Agent(agent) != nil && !working[agent] }
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(w.cassettes)) {
-		all = append(all, w.cassettes[name].Unused()...)
+		all = append(all, w.cassettes[name].Unused(idle)...)
 	}
 	return errors.Join(all...)
 }

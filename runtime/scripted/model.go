@@ -78,13 +78,17 @@ func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(
 	return answer(turn), nil
 }
 
-// Unused gives an error for each turn that was never played, in the order of the names, agents first.
-func (m *Model) Unused() []error {
+// Unused gives an error for each turn that was never played, in the order of the names, agents first. Turns of agents
+// that idle names are left out: nobody was going to ask for them. A nil idle names none.
+func (m *Model) Unused(idle func(agent string) bool) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
-	for _, group := range [...]map[string]*script{m.agents, m.tasks} {
+	for i, group := range [...]map[string]*script{m.agents, m.tasks} {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
+			if i == 0 && idle != nil && idle(name) {
+				continue
+			}
 			s := group[name]
 			for i := s.next; i < len(s.turns); i++ {
 				errs = append(errs, m.errorf(s.path.Index(i), "turn was never played"))

@@ -85,7 +85,7 @@ func TestTurnsByTaskThenAgent(t *testing.T) {
 	if diff := cmp.Diff([]string{"a1", "t1", "t2", "a2", "b1", "u1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if errs := m.Unused(); errs != nil {
+	if errs := m.Unused(nil); errs != nil {
 		t.Errorf("unused: %v", errs)
 	}
 }
@@ -135,7 +135,7 @@ func TestMismatchNamesThePlace(t *testing.T) {
 			if !errors.Is(err, runtime.ErrCassette) || !strings.Contains(fmt.Sprint(err), c.want) {
 				t.Errorf("error %q\nwant %q", err, c.want)
 			}
-			if got := len(m.Unused()); got != 1 {
+			if got := len(m.Unused(nil)); got != 1 {
 				t.Errorf("%d turns left, want 1: a refused turn is not played", got)
 			}
 		})
@@ -155,7 +155,7 @@ func TestUnused(t *testing.T) {
 		Tasks: map[string][]spec.Turn{"a task": texts("1")}}, "c.yaml", nil)
 	ask(t, m, "a", "")
 	var got []string
-	for _, err := range m.Unused() {
+	for _, err := range m.Unused(nil) {
 		if !errors.Is(err, runtime.ErrCassette) {
 			t.Errorf("%v does not wrap ErrCassette", err)
 		}
@@ -254,7 +254,7 @@ func TestConcurrentTasksKeepTheirOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if errs := m.Unused(); len(errs) != 0 {
+	if errs := m.Unused(nil); len(errs) != 0 {
 		t.Error(errs)
 	}
 }

@@ -109,7 +109,7 @@ func TestRecordingPlaysAgain(t *testing.T) {
 	if diff := cmp.Diff(recorded, played); diff != "" {
 		t.Errorf("recorded against played (-want +got):\n%s", diff)
 	}
-	if errs := m.Unused(); errs != nil {
+	if errs := m.Unused(nil); errs != nil {
 		t.Error(errs)
 	}
 }
