@@ -77,7 +77,7 @@ func envelope(root map[string]any, kind *string, bad map[spec.Path]bool, ds *spe
 		ds.Errorf("wrong-kind", "kind", "kind is %s, which oma writes and nobody else, want %s", v, want)
 	default:
 		d := ds.Errorf("wrong-kind", "kind", "kind is %s, want %s", shown(v), want)
-		if near := nearest(fmt.Sprint(v), strings.Split(want, " ")); near != "" {
+		if near := spec.Nearest(fmt.Sprint(v), strings.Split(want, " ")); near != "" {
 			d.Hint = "write kind: " + strings.TrimSuffix(near, ",")
 		}
 	}
@@ -142,7 +142,7 @@ func unknown(v schemas.Violation, ds *spec.Diagnostics) {
 			d = ds.Errorf("bad-name", path, "name %s does not fit, want %s", quote(key), v.Asked)
 		default:
 			d = ds.Errorf("unknown-key", path, "unknown key %s", quote(key))
-			d.Hint = suggest(key, v.Valid)
+			d.Hint = spec.DidYouMean(key, v.Valid)
 		}
 		d.OnKey = true
 	}
@@ -171,8 +171,8 @@ func misfit(v schemas.Violation, name string, ds *spec.Diagnostics) {
 		d.Hint = "want " + strings.Join(v.Valid, ", ")
 	case v.Keyword == "enum":
 		d := ds.Errorf("bad-value", v.Path, "%s %s is not one of %s", name, shown(v.Got), strings.Join(v.Valid, ", "))
-		if near := nearest(text, v.Valid); isText && near != "" {
-			d.Hint = fmt.Sprintf("did you mean %q?", near)
+		if near := spec.Nearest(text, v.Valid); isText && near != "" {
+			d.Hint = fmt.Sprintf("did you mean %s?", near)
 		}
 	case v.Asked != "" && name == "name":
 		ds.Errorf("bad-name", v.Path, "name %s does not fit, want %s", shown(v.Got), v.Asked)

@@ -23,9 +23,6 @@ type Loaded struct {
 // Team reads a team file and every file it names, each once.
 func Team(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, spec.KindTeam) }
 
-// Policy reads a file of rules.
-func Policy(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, spec.KindPolicy) }
-
 // Cassette reads a cassette.
 func Cassette(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, spec.KindCassette) }
 

@@ -94,7 +94,7 @@ func (c *compiler) toolNames(r *spec.PlanRule) bool {
 }
 
 func (c *compiler) toolHint(name string) string {
-	if near := nearestName(name, c.names); near != "" {
+	if near := spec.Nearest(name, c.names); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	return "tools are " + strings.Join(c.names, ", ")

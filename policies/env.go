@@ -2,6 +2,7 @@ package policies
 
 import (
 	"path"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/cel-go/cel"
@@ -93,12 +94,10 @@ func within(p, root string) ref.Val {
 	case p == root, root == "/":
 		return types.True
 	case root == ".":
-		return types.Bool(p != ".." && !hasPrefix(p, "../"))
+		return types.Bool(p != ".." && !strings.HasPrefix(p, "../"))
 	}
-	return types.Bool(hasPrefix(p, root+"/"))
+	return types.Bool(strings.HasPrefix(p, root+"/"))
 }
-
-func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
 
 // globMatch matches a whole path, * within one name and ** across names.
 func globMatch(pattern, p string) ref.Val {

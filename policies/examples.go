@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -63,7 +64,7 @@ func (x *exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	if !ok {
 		return
 	}
-	req := Request{ToolName: name, Input: input, AgentName: orElse(ex.AgentName, x.rule.Agent), Role: ex.Role, Consequential: t.info.Consequential}
+	req := Request{ToolName: name, Input: input, AgentName: cmp.Or(ex.AgentName, x.rule.Agent), Role: ex.Role, Consequential: t.info.Consequential}
 	got, err := x.matches(t, &req)
 	switch {
 	case err != nil:

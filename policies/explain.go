@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func explain(iss *cel.Issues, p *provider, root ast.Expr, names []string) []find
 		case strings.HasPrefix(msg, "undefined field '"):
 			f.name = quoted(msg)
 			f.object, f.path = p.missed[f.name], operandOf(root, e.ExprID)
-			f.message = fmt.Sprintf("%s has no field %q", orElse(f.path, "the value"), f.name)
+			f.message = fmt.Sprintf("%s has no field %q", cmp.Or(f.path, "the value"), f.name)
 		case strings.HasPrefix(msg, "undeclared reference to '"):
 			undeclared(&f, quoted(msg), names)
 		case strings.HasPrefix(msg, "found no matching overload for '"):
@@ -65,13 +66,6 @@ func quoted(msg string) string {
 	_, rest, _ := strings.Cut(msg, "'")
 	word, _, _ := strings.Cut(rest, "'")
 	return word
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // syntaxText drops the parser's list of all tokens it could have taken.
@@ -101,7 +95,7 @@ func undeclared(f *finding, name string, names []string) {
 		return
 	}
 	f.message = fmt.Sprintf("unknown name %q", name)
-	if near := nearestName(name, names); near != "" {
+	if near := spec.Nearest(name, names); near != "" {
 		f.hint = fmt.Sprintf("did you mean %s?", near)
 		return
 	}
@@ -216,39 +210,3 @@ func wordAt(text []rune, start int, name []rune) (int, bool) {
 
 // maxWordGap covers `has(input.` and the like.
 const maxWordGap = 64
-
-// nearestName gives the name that was probably meant, or nothing.
-func nearestName(word string, names []string) (near string) {
-	best := 1 + len(word)/5
-	for _, n := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(n)); d <= best && (near == "" || d < best) {
-			near, best = n, d
-		}
-	}
-	return near
-}
-
-// distance counts the edits between two words: a byte put in, taken out, changed, or swapped with the next.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			changed := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				changed++
-			}
-			rows[i][j] = min(changed, rows[i-1][j]+1, rows[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
-}

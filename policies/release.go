@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,7 +237,7 @@ func (c *releaseCompiler) sharpen(all []finding) []finding {
 		case f.name == "structured":
 			all[i].hint = "give the agent an outputSchema"
 		default:
-			all[i].hint = fields(orElse(f.path, "it"), f.object, "has")
+			all[i].hint = fields(cmp.Or(f.path, "it"), f.object, "has")
 		}
 	}
 	return all

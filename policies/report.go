@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (g *shared) merged(s scope, all map[*tool]*checked) finding {
 func (g *shared) missing(s scope) finding {
 	f := g.finding
 	if !slices.Contains(inputs(g.tools), f.object) { // of an object inside the input
-		f.hint = fields(orElse(f.path, "it"), f.object, "has")
+		f.hint = fields(cmp.Or(f.path, "it"), f.object, "has")
 		return f
 	}
 	f.hint = takes(g.tools, f.name)
@@ -123,7 +124,7 @@ func takes(tools []*tool, missing string) string {
 	for _, t := range tools {
 		all = append(all, t.input.names...)
 	}
-	near := nearestName(missing, all)
+	near := spec.Nearest(missing, all)
 	if near != "" && len(tools) > 1 {
 		tools = slices.DeleteFunc(slices.Clone(tools), func(t *tool) bool { return !t.has(near) })
 	}

@@ -43,7 +43,7 @@ func BenchmarkDoor(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := &guard{plan: p, rules: r.rules, now: time.Now, mask: r.mask, permits: map[string]string{}}
+	g := &guard{rules: r.rules, now: time.Now, mask: r.mask, permits: map[string]string{}}
 	parts := &agentParts{agent: &p.Agents[0], tools: opened}
 	call := core.Call{ID: "c1", Name: "echo", Arguments: `{"text":"go test ./..."}`}
 	b.ReportAllocs()

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +50,11 @@ func Check(ctx context.Context, plan *spec.Plan, o Options, c CheckCall) (*Check
 	}
 	for _, t := range plan.Tasks {
 		if t.Assignee == c.AgentName {
-			c.TaskID, c.Role = orDefault(c.TaskID, t.ID), orDefault(c.Role, t.Role)
+			c.TaskID, c.Role = cmp.Or(c.TaskID, t.ID), cmp.Or(c.Role, t.Role)
 			break
 		}
 	}
-	g := &guard{plan: plan, rules: r.rules, now: r.o.Clock, mask: r.mask, permits: map[string]string{}}
+	g := &guard{rules: r.rules, now: r.o.Clock, mask: r.mask, permits: map[string]string{}}
 	e := &core.Effect{Kind: core.Judge, ID: "check/judge", TaskID: c.TaskID, AgentName: c.AgentName,
 		Call: &core.Call{ID: "check", Name: c.ToolName, Role: c.Role, Arguments: c.Arguments}}
 	return &Checked{Judged: *g.judge(ctx, &agentParts{agent: agent, tools: tools}, e), TaskID: c.TaskID, Role: c.Role}, nil

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -254,16 +255,16 @@ func (c *compiler) provider(name string) (spec.PlanProvider, bool) {
 func (c *compiler) agent(i int) {
 	a, d, at := &c.team.Agents[i], &c.team.Defaults, spec.Path("agents").Index(i)
 	p := spec.PlanAgent{
-		Name: a.Name, Description: a.Description, Provider: first(a.Provider, d.Provider), Model: first(a.Model, d.Model),
-		SystemPrompt: a.SystemPrompt, Cwd: cleanCwd(first(a.Cwd, d.Cwd)), Containment: a.Containment,
-		OutputSchema: spec.CompactSchema(a.OutputSchema), MaxTurns: first(a.MaxTurns, d.MaxTurns, defaultMaxTurns),
-		MaxTokenBudget: a.MaxTokenBudget, MaxOutputTokens: first(a.MaxOutputTokens, d.MaxOutputTokens),
-		Temperature: first(a.Temperature, d.Temperature), Timeout: first(a.Timeout, d.Timeout), CallTimeout: first(a.CallTimeout, d.CallTimeout, defaultCallTimeout),
-		MaxToolOutputChars: first(a.MaxToolOutputChars, d.MaxToolOutputChars),
-		MaxToolInputBytes:  first(a.MaxToolInputBytes, d.MaxToolInputBytes, defaultToolInputBytes),
-		MaxToolConcurrency: first(a.MaxToolConcurrency, d.MaxToolConcurrency, defaultToolConcurrency), Unmetered: a.Unmetered,
+		Name: a.Name, Description: a.Description, Provider: cmp.Or(a.Provider, d.Provider), Model: cmp.Or(a.Model, d.Model),
+		SystemPrompt: a.SystemPrompt, Cwd: cleanCwd(cmp.Or(a.Cwd, d.Cwd)), Containment: a.Containment,
+		OutputSchema: spec.CompactSchema(a.OutputSchema), MaxTurns: cmp.Or(a.MaxTurns, d.MaxTurns, defaultMaxTurns),
+		MaxTokenBudget: a.MaxTokenBudget, MaxOutputTokens: cmp.Or(a.MaxOutputTokens, d.MaxOutputTokens),
+		Temperature: cmp.Or(a.Temperature, d.Temperature), Timeout: cmp.Or(a.Timeout, d.Timeout), CallTimeout: cmp.Or(a.CallTimeout, d.CallTimeout, defaultCallTimeout),
+		MaxToolOutputChars: cmp.Or(a.MaxToolOutputChars, d.MaxToolOutputChars),
+		MaxToolInputBytes:  cmp.Or(a.MaxToolInputBytes, d.MaxToolInputBytes, defaultToolInputBytes),
+		MaxToolConcurrency: cmp.Or(a.MaxToolConcurrency, d.MaxToolConcurrency, defaultToolConcurrency), Unmetered: a.Unmetered,
 	}
-	if compress := first(a.CompressToolResults, d.CompressToolResults); compress != nil {
+	if compress := cmp.Or(a.CompressToolResults, d.CompressToolResults); compress != nil {
 		p.CompressToolResults = *compress
 	}
 	if a.SystemPromptFile != "" {
@@ -329,17 +330,6 @@ func (c *compiler) agentModel(p *spec.PlanAgent, at spec.Path) {
 
 func (c *compiler) agentOf(at spec.Path) *spec.Agent { return &c.team.Agents[at.Split()[1].(int)] }
 
-// first gives the first value that is set.
-func first[T comparable](values ...T) T {
-	var zero T
-	for _, v := range values {
-		if v != zero {
-			return v
-		}
-	}
-	return zero
-}
-
 func cleanCwd(cwd string) string {
 	if cwd == "" {
 		return ""
@@ -368,9 +358,9 @@ func (c *compiler) flags() []string {
 // CheckPolicy gives the problems of a rule file by itself: its rules are held against the tools they name, or against
 // all tools.
 func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
-	g := spec.PlanGates{Declared: true, Default: spec.ActionAllow}
+	g := spec.PlanGates{Declared: true, Default: spec.ActionDeny}
 	for i, r := range p.Rules {
-		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file", Path: spec.Path("rules").Index(i)})
+		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file " + p.Name, Path: spec.Path("rules").Index(i)})
 	}
 	every := policies.AgentTools{Name: "any", Tools: known}
 	_, diags := policies.Compile(policies.RuleSet{Declared: true, Default: g.Default, Rules: g.Rules, Known: known, Agents: []policies.AgentTools{every}})

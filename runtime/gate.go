@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -127,7 +128,7 @@ func (v *GateVerdict) release(r *spec.Receipt, want []spec.Requirement) {
 		case i < 0:
 			v.fail("release", "release requirement %q was never judged", w.Name)
 		case r.Release[i].Outcome != "held":
-			v.fail("release", "release requirement %q: %s", w.Name, orDefault(r.Release[i].Reason, r.Release[i].Outcome))
+			v.fail("release", "release requirement %q: %s", w.Name, cmp.Or(r.Release[i].Reason, r.Release[i].Outcome))
 		}
 	}
 }

@@ -34,7 +34,7 @@ type evidence struct {
 
 func evidenceOf(t testing.TB, p *spec.Plan, m Model) evidence {
 	t.Helper()
-	j := &MemoryJournal{}
+	j := &memory{}
 	res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) {
 		o.Journal = j
 		o.Tree = func(context.Context, *spec.PlanAgent) (string, error) { return "sha256:same", nil }
@@ -42,7 +42,7 @@ func evidenceOf(t testing.TB, p *spec.Plan, m Model) evidence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return evidence{res.Bytes, append(bytes.Join(j.Records, []byte("\n")), '\n')}
+	return evidence{res.Bytes, append(bytes.Join(j.records, []byte("\n")), '\n')}
 }
 
 func says(text string) Model {

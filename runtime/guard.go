@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 // budget reserved (by the core's ledger, before it asks), judged, approved, asked (recorded), act, settled, result
 // (recorded). There is no way around it and nothing switches it off. What is not understood is refused.
 type guard struct {
-	plan   *spec.Plan
 	rules  *policies.Set
 	agents map[string]*agentParts
 	runID  string
@@ -138,7 +138,7 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 	j.Decision = g.rules.Decide(ctx, policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role,
 		RunID: g.runID, TaskID: e.TaskID, ToolCallID: c.ID, Consequential: tool.Consequential})
 	if !j.Allowed() {
-		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, orDefault(j.Reason, "no rule permits it")))
+		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, cmp.Or(j.Reason, "no rule permits it")))
 		return j
 	}
 	g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
@@ -147,13 +147,6 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 
 func refuse(code, text string) *core.Judged {
 	return &core.Judged{Decision: spec.Decision{Refused: code, Reason: text}, Text: text}
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }
 
 func grantedNames(a *spec.PlanAgent) string {

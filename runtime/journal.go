@@ -15,21 +15,11 @@ import (
 
 // Journal keeps the records of one run, in order and append-only. It is called from one goroutine.
 type Journal interface {
-	// Append takes one record, JSON without a line end, and keeps no reference to it. When it returns nil the record survives the end of this
-	// process. An error ends the run: nothing is done that could not be recorded.
+	// Append takes one record, JSON without a line end, and keeps no reference to it. When it returns nil the record
+	// survives the end of this process. An error ends the run: nothing is done that could not be recorded.
 	Append(record []byte) error
 	Close() error
 }
-
-// MemoryJournal keeps records in memory. The zero value is ready.
-type MemoryJournal struct{ Records [][]byte }
-
-func (m *MemoryJournal) Append(record []byte) error {
-	m.Records = append(m.Records, append([]byte(nil), record...))
-	return nil
-}
-
-func (m *MemoryJournal) Close() error { return nil }
 
 // noJournal keeps nothing.
 type noJournal struct{}

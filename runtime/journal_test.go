@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -26,3 +27,13 @@ func TestEventsAreEncodedLikePackageJSONDoes(t *testing.T) {
 		}
 	}
 }
+
+// memory is a journal of tests.
+type memory struct{ records [][]byte }
+
+func (m *memory) Append(record []byte) error {
+	m.records = append(m.records, bytes.Clone(record))
+	return nil
+}
+
+func (m *memory) Close() error { return nil }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,11 +74,7 @@ func completeWithRetries(ctx context.Context, m Model, req *spec.ModelRequest, e
 
 // wait gives the time before the next attempt, or why waiting is of no use.
 func (p RetryPolicy) wait(ctx context.Context, asked time.Duration, attempt int, clock retryClock) (time.Duration, string) {
-	limit := p.MaxDelay
-	if limit <= 0 {
-		limit = defaultMaxRetryDelay
-	}
-	if asked > limit {
+	if limit := cmp.Or(p.MaxDelay, defaultMaxRetryDelay); asked > limit {
 		return 0, fmt.Sprintf("server asks to wait %s, more than maxRetryDelay %s", asked.Round(time.Millisecond), limit)
 	}
 	wait := asked

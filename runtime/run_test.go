@@ -334,13 +334,13 @@ func TestAFailingLogEndsTheRunWherever(t *testing.T) {
 
 // The log is a chain: any damage to it is found, at its line.
 func TestVerifyLog(t *testing.T) {
-	j := &MemoryJournal{}
+	j := &memory{}
 	m := modelFunc(func(context.Context, *spec.ModelRequest) (*spec.ModelResponse, error) { return answerText("done"), nil })
 	res, err := run(t, team(2, 1), m, toolMap{echo(nil)}, func(o *Options) { o.Journal = j })
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := append(bytes.Join(j.Records, []byte("\n")), '\n')
+	log := append(bytes.Join(j.records, []byte("\n")), '\n')
 	ref, err := VerifyLog(bytes.NewReader(log), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -433,7 +433,7 @@ func TestD11ToolResultsHoldNoResolvedSecret(t *testing.T) {
 		return answerText("done"), nil
 	})
 	tool := echo(func(context.Context, Invocation) spec.ToolResult { return spec.ToolResult{Text: "KEY=" + key} })
-	j := &MemoryJournal{}
+	j := &memory{}
 	hide := func(s string) string { return strings.ReplaceAll(s, key, "${secret:server}") }
 	res, err := run(t, team(1, 1), m, toolMap{tool}, func(o *Options) { o.Reference, o.Redact, o.Journal = hide, hide, j })
 	if err != nil {
@@ -442,7 +442,7 @@ func TestD11ToolResultsHoldNoResolvedSecret(t *testing.T) {
 	if told != "KEY=${secret:server}" {
 		t.Errorf("the model was told %q", told)
 	}
-	if all := string(bytes.Join(j.Records, nil)) + string(res.Bytes); strings.Contains(all, key) {
+	if all := string(bytes.Join(j.records, nil)) + string(res.Bytes); strings.Contains(all, key) {
 		t.Error("the key is in the log or the receipt")
 	}
 }

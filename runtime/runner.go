@@ -138,7 +138,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{plan: r.plan, rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
+	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Reference, watch: r.o.OnEvent}
 	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
 	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, map[string]any{"team": r.plan.Team, "tasks": len(r.plan.Tasks)})
@@ -318,12 +318,9 @@ func (r *Runner) answers() (map[string]core.AnswerCheck, error) {
 
 // retryPolicy reads a provider's own limits.
 func retryPolicy(p spec.Provider) RetryPolicy {
-	policy := RetryPolicy{MaxRetries: 2, MaxDelay: 60 * time.Second}
+	policy := RetryPolicy{MaxRetries: 2, MaxDelay: time.Duration(p.MaxRetryDelay)}
 	if p.MaxRetries != nil {
 		policy.MaxRetries = *p.MaxRetries
-	}
-	if p.MaxRetryDelay > 0 {
-		policy.MaxDelay = time.Duration(p.MaxRetryDelay)
 	}
 	return policy
 }

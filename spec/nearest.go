@@ -5,7 +5,7 @@ import "strings"
 // DidYouMean gives a hint for a wrong name: the nearest valid one if it is near, else all of them. No valid names give
 // no hint.
 func DidYouMean(name string, valid []string) string {
-	if best := Nearest(name, valid); best != "" && name != "" {
+	if best := Nearest(name, valid); best != "" {
 		return "did you mean " + best + "?"
 	}
 	if len(valid) == 0 {
@@ -14,17 +14,28 @@ func DidYouMean(name string, valid []string) string {
 	return "valid: " + strings.Join(valid, ", ")
 }
 
-// Nearest gives the valid name that is at most a third of its letters away, case aside, or nothing. Ties go to the
-// first.
+// Nearest gives the valid name closest to one that is not, or nothing. Case, - and _ do not count, at most a third of the
+// letters may differ, and a name that begins another is near it. Ties go to the first.
 func Nearest(name string, valid []string) string {
-	best, least := "", 0
+	got, best, least := folded(name), "", 0
+	if got == "" {
+		return ""
+	}
 	for _, v := range valid {
-		d := distance(strings.ToLower(name), strings.ToLower(v))
-		if d <= max(1, len([]rune(v))/3) && (best == "" || d < least) {
+		want := folded(v)
+		d := distance(got, want)
+		if strings.HasPrefix(want, got) || strings.HasPrefix(got, want) && len(want) > 2 {
+			d = 1
+		}
+		if d <= max(1, len(want)/3, len(got)/2) && (best == "" || d < least) {
 			best, least = v, d
 		}
 	}
 	return best
+}
+
+func folded(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
 }
 
 // distance counts insertions, deletions, changes and swaps of neighbours. Long names are not compared.

@@ -211,7 +211,7 @@ type Decision struct {
 	GateAction  string `json:"gateAction,omitempty"`  // allow, deny or suspend
 	GateOutcome string `json:"gateOutcome,omitempty"` // decided or error
 	// Refused says why a call never reached the gate: not-granted, unknown-tool, invalid-input, protected-path,
-	// cut, too-many or budget.
+	// cut, too-many, budget or cancelled.
 	Refused string        `json:"refused,omitempty"`
 	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
 	Reason  string        `json:"reason,omitempty"`
@@ -244,7 +244,7 @@ type BudgetRecord struct {
 	Declared  Budgets    `json:"declared"`
 	Effective Budgets    `json:"effective"` // after narrowing by flags
 	Used      BudgetUsed `json:"used"`
-	Exhausted string     `json:"exhausted,omitempty"` // tokens, cost or duration
+	Exhausted string     `json:"exhausted,omitempty"` // tokens, cost, duration, agent or unmetered
 }
 
 // BudgetUsed is what was spent.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -111,17 +112,10 @@ func (a *app) print(format string, doc any, text func(io.Writer)) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.stdout, string(trimEnd(b)))
+		_, err = fmt.Fprintln(a.stdout, string(bytes.TrimRight(b, "\n")))
 		return err
 	}
 	return usage("-o %q is not text, json or yaml", format)
-}
-
-func trimEnd(b []byte) []byte {
-	for len(b) > 0 && b[len(b)-1] == '\n' {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 // writeFile replaces a file whole, for its owner only: a reader never sees half of it, a crash leaves the old one.

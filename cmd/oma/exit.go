@@ -35,21 +35,25 @@ func ended(code int) error {
 
 // exit prints what is left to say and gives the code. What nobody gave a code is the program's own failure.
 func (a *app) exit(err error) int {
+	code := runtime.ExitBroken
 	var e *exitError
 	switch {
 	case err == nil:
 		return runtime.ExitOK
 	case errors.As(err, &e):
-		if e.text != "" {
-			fmt.Fprintln(a.stderr, "oma: "+escape(e.text))
-		}
-		return e.code
+		code, err = e.code, e
 	case errors.Is(err, runtime.ErrStale):
-		fmt.Fprintln(a.stderr, "oma: "+escape(err.Error()))
-		return runtime.ExitStale
+		code = runtime.ExitStale
 	}
-	fmt.Fprintln(a.stderr, "oma: "+escape(err.Error()))
-	return runtime.ExitBroken
+	if text := err.Error(); text != "" {
+		a.say("%s", text)
+	}
+	return code
+}
+
+// say tells a person something on standard error, without anything in it that could act on a terminal.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, "oma: "+escape(fmt.Sprintf(format, args...)))
 }
 
 // problems prints diagnostics to standard error. It gives an error when they stop the work.

@@ -83,7 +83,7 @@ func (a *app) verdict(path string, f *gateFlags, o runtime.GateOptions) *runtime
 	}
 	log, err := openLog(path, f.events)
 	if err != nil {
-		fmt.Fprintln(a.stderr, "oma: the event log cannot be read: "+escape(err.Error()))
+		a.say("the event log cannot be read: %v", err)
 	}
 	if log != nil {
 		defer log.Close()

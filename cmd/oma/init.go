@@ -69,7 +69,7 @@ func (a *app) init(dir, output string) error {
 		return err
 	}
 	if len(s.Written) == 0 {
-		fmt.Fprintln(a.stderr, "oma: nothing was written: every file is there already")
+		a.say("nothing was written: every file is there already")
 		return ended(runtime.ExitUsage)
 	}
 	fmt.Fprintln(a.stderr, "next: oma run "+filepath.Join(dir, "team.yaml"))

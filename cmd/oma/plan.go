@@ -68,7 +68,7 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 	}
 	fmt.Fprintln(a.stderr, "next: "+next)
 	if why, bad := runtime.Unaffordable(c.plan); bad && failOn == "unaffordable" {
-		fmt.Fprintln(a.stderr, "oma: "+why)
+		a.say("%s", why)
 		return ended(runtime.ExitStale)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,7 +170,7 @@ func (a *app) checkText(w io.Writer, r *checkResult) {
 			fmt.Fprintf(w, "  %-9s %s\n", name, a.outside(value))
 		}
 	}
-	line("granted", orText(r.GrantedBy, "no"))
+	line("granted", cmp.Or(r.GrantedBy, "no"))
 	line("role", r.Role)
 	line("input", string(r.Input))
 	line("refused", r.Refused)
@@ -186,11 +187,4 @@ func (a *app) checkText(w io.Writer, r *checkResult) {
 		line("gate", "none: the team declares no gates")
 	}
 	line("reason", r.Reason)
-}
-
-func orText(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-multi-agent/oma/runtime/core"
@@ -92,12 +93,7 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 
 func (p *progress) drop(id string) {
 	delete(p.tasks, id)
-	for i, o := range p.order {
-		if o == id {
-			p.order = append(p.order[:i], p.order[i+1:]...)
-			return
-		}
-	}
+	p.order = slices.DeleteFunc(p.order, func(o string) bool { return o == id })
 }
 
 func (p *progress) line(format string, args ...any) {

@@ -84,7 +84,7 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 		return canon.Text("file", b), err
 	})
 	for _, m := range moved {
-		fmt.Fprintf(a.stderr, "oma: %s: an input has moved since the plan was made: %s [stale-plan]\n", path, m)
+		a.say("%s: an input has moved since the plan was made: %s [stale-plan]", path, m)
 	}
 	if moved != nil {
 		return nil, ended(runtime.ExitStale)
@@ -165,7 +165,7 @@ func (s *session) protect(state string) error {
 	for i := range s.c.plan.Agents {
 		a := &s.c.plan.Agents[i]
 		if writes(a) && below(state, w.folder(a)) {
-			fmt.Fprintf(s.stderr, "oma: warning: the state folder %s lies in the folder of agent %s, which may write [state-in-reach]\n", state, a.Name)
+			s.say("warning: the state folder %s lies in the folder of agent %s, which may write [state-in-reach]", state, a.Name)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -73,7 +72,7 @@ func (f *runFlags) ceilings() (spec.Budgets, error) {
 func (a *app) narrowing(file, flags spec.Budgets) {
 	say := func(flag string, higher bool) {
 		if higher {
-			fmt.Fprintf(a.stderr, "oma: --%s is above the file's ceiling, which stays\n", flag)
+			a.say("--%s is above the file's ceiling, which stays", flag)
 		}
 	}
 	say("max-token-budget", file.MaxTokenBudget > 0 && flags.MaxTokenBudget > file.MaxTokenBudget)

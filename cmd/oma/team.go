@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,7 +103,7 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 		return nil, err
 	}
 	if loaded.Bundle == nil {
-		return nil, orElse(a.problems(ds, true), usage("%s is no team", path))
+		return nil, cmp.Or(a.problems(ds, true), usage("%s is no team", path))
 	}
 	if f.alone != nil {
 		o.Agent = f.alone(loaded.Bundle.Team)
@@ -123,13 +124,6 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 		c.dir = "."
 	}
 	return c, nil
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 func (a *app) load(path string) (*loader.Loaded, spec.Diagnostics, error) {

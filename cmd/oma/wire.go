@@ -80,7 +80,8 @@ func (w *wiring) openai(name string, p spec.Provider, base string) runtime.Model
 
 // cassette gives a scripted provider what it plays: as it was read with the team, or read now for a saved plan.
 func (w *wiring) cassette(name string, p spec.PlanProvider) (*scripted.Model, error) {
-	c, where := (*spec.Cassette)(nil), func(spec.Path) string { return "" }
+	var c *spec.Cassette
+	var where func(spec.Path) string
 	if w.loaded != nil {
 		c = w.loaded.Bundle.Cassettes[p.Cassette].Cassette
 		where = func(at spec.Path) string { return w.loaded.Sources.Where(p.Cassette, at) }

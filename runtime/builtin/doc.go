@@ -3,7 +3,7 @@
 // The file tools work through [os.Root]: no path, link or race leads out of the agent's folder. Links that stay inside
 // are followed, absolute ones too. A hard link is the file itself, wherever its other names are, and cannot be told
 // from one; writing replaces the name and leaves the other names as they were. Files that judge the run, and everything
-// named .git, are never written, whatever a rule allows: see [ErrProtected]. With containment off, paths anywhere work
+// named .git, are never written, whatever a rule allows: see [runtime.ErrProtected]. With containment off, paths anywhere work
 // and the protection stays.
 //
 // grep and glob are one engine, with no program beside it: RE2, ** and braces in patterns, .gitignore files honoured,

@@ -12,9 +12,6 @@ import (
 	"github.com/open-multi-agent/oma/runtime"
 )
 
-// ErrProtected marks a write to what judges the run or records it. No rule and no approval lifts it.
-var ErrProtected = runtime.ErrProtected
-
 // protectedForms gives the spellings of a protected path: as declared, and with links resolved as far as it exists.
 func protectedForms(abs string) []string {
 	abs = filepath.Clean(abs)
@@ -45,7 +42,7 @@ func (w *workspace) writable(p *place) error {
 		return err
 	}
 	if slices.ContainsFunc(w.protected, p.passes) {
-		return fmt.Errorf("%q is %w: it judges or records this run", w.display(p.name), ErrProtected)
+		return fmt.Errorf("%q is %w: it judges or records this run", w.display(p.name), runtime.ErrProtected)
 	}
 	return nil
 }
@@ -53,12 +50,12 @@ func (w *workspace) writable(p *place) error {
 // writableName judges an absolute path by its letters alone.
 func (w *workspace) writableName(abs, shown string) error {
 	if slices.ContainsFunc(elements(shown), isGit) {
-		return fmt.Errorf("%q is %w: no tool writes below .git", shown, ErrProtected)
+		return fmt.Errorf("%q is %w: no tool writes below .git", shown, runtime.ErrProtected)
 	}
 	for _, form := range w.protected {
 		// A file in the place of a folder on the way to form would keep form from ever being written.
 		if within(abs, form) || within(form, abs) {
-			return fmt.Errorf("%q is %w: it judges or records this run", shown, ErrProtected)
+			return fmt.Errorf("%q is %w: it judges or records this run", shown, runtime.ErrProtected)
 		}
 	}
 	return nil
@@ -74,7 +71,7 @@ func (p *place) passes(abs string) bool {
 func (w *workspace) creatable() error {
 	for _, form := range w.protected {
 		if within(w.base, form) || within(Resolve(w.base), form) {
-			return fmt.Errorf("the working directory is %w: it lies in what judges or records this run", ErrProtected)
+			return fmt.Errorf("the working directory is %w: it lies in what judges or records this run", runtime.ErrProtected)
 		}
 	}
 	return nil

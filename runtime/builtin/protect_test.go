@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"github.com/open-multi-agent/oma/runtime"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,7 +30,7 @@ func TestProtectedN2(t *testing.T) {
 		"out/receipt.json", "OUT/Receipt.json", "out", "out/receipt.json/x",
 	} {
 		for tool, input := range map[string]in{FileWrite: {"path": p, "content": "evil"}, FileEdit: {"path": p, "old_string": "c", "new_string": "evil"}} {
-			if err := b.tools[tool].Normalise(input); !errors.Is(err, ErrProtected) {
+			if err := b.tools[tool].Normalise(input); !errors.Is(err, runtime.ErrProtected) {
 				t.Errorf("%s %q: Normalise gives %v, want ErrProtected", tool, p, err)
 			}
 		}

@@ -60,12 +60,8 @@ func Run(root Flow, in Input) *Outcome {
 }
 
 func newRun(in Input) *run {
-	r := &run{in: in, plan: in.Plan, agents: map[string]*spec.PlanAgent{}, out: &Outcome{}}
+	r := &run{in: in, plan: in.Plan, agents: in.Plan.ByName(), index: map[string]int{}, out: &Outcome{}}
 	r.ledger = policies.NewLedger(in.Budgets.MaxTokenBudget, in.Budgets.MaxCostBudget)
-	for i := range in.Plan.Agents {
-		r.agents[in.Plan.Agents[i].Name] = &in.Plan.Agents[i]
-	}
-	r.index = map[string]int{}
 	for i, t := range in.Plan.Tasks {
 		r.index[t.ID] = i
 		r.tasks = append(r.tasks, &task{index: i, TaskOutcome: TaskOutcome{Task: t, Status: spec.TaskPending}})

@@ -290,7 +290,7 @@ func TestAnswers(t *testing.T) {
 				if diff := cmp.Diff(want, got.Message); diff != "" {
 					t.Errorf("message (-want +got):\n%s", diff)
 				}
-				if finish := spec.FinishReason(orDefault(string(tc.finish), "stop")); got.Finish != finish {
+				if finish := tc.finish; finish == "" && got.Finish != spec.FinishStop || finish != "" && got.Finish != finish {
 					t.Errorf("finish is %q, want %q", got.Finish, finish)
 				}
 				if diff := cmp.Diff(tc.usage, got.Usage); diff != "" {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -114,7 +115,7 @@ func statusFailure(resp *http.Response, now time.Time) error {
 	body, _ := io.ReadAll(resp.Body) // bounded; a broken one is as good as none
 	f := said(body)
 	if f.message == "" {
-		f.message = orDefault(http.StatusText(resp.StatusCode), "no message")
+		f.message = cmp.Or(http.StatusText(resp.StatusCode), "no message")
 		if kind := mediaType(resp); len(body) > 0 && kind != "" && !isJSON(kind) {
 			f.message += " (answer is " + kind + ")"
 		}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func New(o Options) *Model {
 }
 
 func (m *Model) dial() (*endpoint, error) {
-	base, err := url.Parse(orDefault(m.opts.BaseURL, DefaultBaseURL))
+	base, err := url.Parse(cmp.Or(m.opts.BaseURL, DefaultBaseURL))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		// The text is not quoted: an address that cannot be parsed may hide a password anywhere.
 		return nil, failf(codeBadRequest, "base URL is not an http or https address with a host")
@@ -268,13 +269,6 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p[:min(len(p), l.left)])
 	l.left -= n
 	return n, err
-}
-
-func orDefault(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 var _ runtime.Model = (*Model)(nil)
