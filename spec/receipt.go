@@ -182,7 +182,7 @@ type TaskRecord struct {
 	StructuredDigest string   `json:"structuredDigest,omitempty"`
 }
 
-// CallSums counts tool calls. Invalid, ungranted and unknown calls are refused; failed ones ran and failed.
+// CallSums counts tool calls. Refused ones never reached a gate; failed ones were allowed and failed or were cut off.
 type CallSums struct {
 	Allowed   int `json:"allowed"`
 	Denied    int `json:"denied"`

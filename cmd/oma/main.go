@@ -1,7 +1,7 @@
 // Command oma runs a team of LLM agents declared in one YAML file and proves what happened.
 //
-// One file per command; wire.go maps the names of the team language to what implements them; exit.go alone prints
-// problems and chooses exit codes. Only this package reads the environment, flags and the working directory.
+// One file per command; wire.go maps the names of the team language to what implements them; exit.go turns errors into
+// what a person reads and into exit codes. Only this package reads the environment, flags and the working directory.
 package main
 
 import (

@@ -23,7 +23,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run FILE or PLAN",
+		Use:   "run FILE|PLAN",
 		Short: "Plan and run a team, or run a saved plan exactly, and leave a receipt",
 		Args:  argsExactly(1, "one team file or saved plan"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &f) },

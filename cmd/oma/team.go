@@ -33,7 +33,7 @@ type teamFlags struct {
 func (f *teamFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.strict, "strict", false, "take warnings for errors")
-	fl.StringVar(&f.agent, "agent", "", "run one agent alone")
+	fl.StringVar(&f.agent, "agent", "", "take one agent alone")
 	fl.StringVar(&f.goal, "goal", "", "the goal, instead of the file's; taken as it is")
 	fl.StringVar(&f.goalFile, "goal-file", "", "a file with the goal, - for standard input; taken as it is")
 	fl.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE for an input of the team; may be repeated")

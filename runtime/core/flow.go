@@ -9,7 +9,7 @@ import (
 // Flow is the one seam between what decides and what acts. The local engine runs threads as coroutines over a journal;
 // another engine can run them as a durable workflow. A Flow belongs to the thread it was given to.
 type Flow interface {
-	// Go starts a thread; it runs when this one waits.
+	// Go starts a thread; it runs when this one waits. The name is for engines that show their threads.
 	Go(name string, f func(Flow))
 	// Do asks for an effect and waits for its result.
 	Do(*Effect) Result
