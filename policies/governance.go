@@ -260,7 +260,7 @@ func (c *conclude) integrity() {
 
 func cwdName(cwd string) string {
 	if cwd == "" {
-		return ".agent-workspace"
+		return spec.DefaultCwd
 	}
 	return cwd
 }

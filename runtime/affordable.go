@@ -114,7 +114,7 @@ func Controls() []string { return slices.Clone(controls) }
 func enforcement(p *spec.Plan) []spec.Control {
 	out := []spec.Control{}
 	for _, a := range p.Agents {
-		shell := slices.ContainsFunc(a.Tools, func(g spec.Grant) bool { return g.Name == "bash" })
+		shell := a.Has("bash")
 		add := func(control, level, mechanism string) {
 			out = append(out, spec.Control{Agent: a.Name, Control: control, Level: level, Mechanism: mechanism})
 		}

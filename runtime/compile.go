@@ -280,8 +280,8 @@ func (c *compiler) agent(i int) {
 	if len(p.OutputSchema) > 0 {
 		c.outputSchema(p.OutputSchema, at.Key("outputSchema"))
 	}
-	if p.Cwd == "" && len(p.Tools) > 0 && !slices.ContainsFunc(p.Tools, func(g spec.Grant) bool { return g.Consequential }) {
-		c.diags.Warnf("workspace-default", at, "agent %q only reads, and its folder is .agent-workspace, which starts empty", a.Name).Hint = "add cwd: . to read the team file's own folder"
+	if p.Cwd == "" && len(p.Tools) > 0 && !p.Consequential() {
+		c.diags.Warnf("workspace-default", at, "agent %q only reads, and its folder is %s, which starts empty", a.Name, spec.DefaultCwd).Hint = "add cwd: . to read the team file's own folder"
 	}
 	c.plan.Agents = append(c.plan.Agents, p)
 }
@@ -342,14 +342,10 @@ func (c *compiler) flags() []string {
 	if c.plan.Governance != nil {
 		return nil
 	}
-	for _, a := range c.plan.Agents {
-		if c.o.Agent != "" && a.Name != c.o.Agent {
-			continue
-		}
-		for _, g := range a.Tools {
-			if g.Consequential {
-				return []string{spec.FlagConsequential}
-			}
+	for i := range c.plan.Agents {
+		a := &c.plan.Agents[i]
+		if (c.o.Agent == "" || a.Name == c.o.Agent) && a.Consequential() {
+			return []string{spec.FlagConsequential}
 		}
 	}
 	return nil

@@ -46,12 +46,7 @@ func markWriters(p *spec.Plan, trees []spec.Tree) {
 
 // mayWrite says whether an agent's grants reach into a folder. bash reaches every folder.
 func mayWrite(a *spec.PlanAgent, cwd string) bool {
-	for _, g := range a.Tools {
-		if g.Consequential && (g.Name == "bash" || a.Containment == "none" || overlap(a.Cwd, cwd)) {
-			return true
-		}
-	}
-	return false
+	return a.Consequential() && (a.Has("bash") || a.Containment == "none" || overlap(a.Cwd, cwd))
 }
 
 // overlap says whether one folder may be the other or lie in it. Where the default workspace (empty) lies, and how a

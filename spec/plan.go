@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Plan is a compiled team: everything a run depends on, with the text it was compiled from and the digests of the
@@ -178,6 +179,19 @@ func (p *Plan) Agent(name string) *PlanAgent {
 	}
 	return nil
 }
+
+// Has says whether the agent is granted a tool.
+func (a *PlanAgent) Has(tool string) bool {
+	return slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Name == tool })
+}
+
+// Consequential says whether any of the agent's tools is.
+func (a *PlanAgent) Consequential() bool {
+	return slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Consequential })
+}
+
+// DefaultCwd is the folder of agents that declare none, under the folder oma runs in.
+const DefaultCwd = ".agent-workspace"
 
 // ByName gives all agents of the plan. Ask once: it is made anew each time.
 func (p *Plan) ByName() map[string]*PlanAgent {

@@ -90,7 +90,7 @@ func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, outp
 		if c, err = a.compile(path, f); err != nil {
 			return err
 		}
-		d.Team, dir, shell = c.plan.Team.Name, c.dir, grantsShell(c.plan)
+		d.Team, dir, shell = c.plan.Team.Name, c.dir, anyShell(c.plan)
 	}
 	d.add(a.bash(ctx, shell))
 	d.add(a.git(ctx))
@@ -117,17 +117,6 @@ func (d diagnosis) text(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %-9s %-20s %s%s\n", f.Status, f.Name, escape(f.Detail), needed)
 	}
-}
-
-func grantsShell(p *spec.Plan) bool {
-	for _, ag := range p.Agents {
-		for _, g := range ag.Tools {
-			if g.Name == builtin.Bash {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // bash finds the shell the way the bash tool does.
@@ -200,7 +189,11 @@ func (a *app) secrecy() finding {
 
 // providers says which keys are there and where the team would connect to.
 func (a *app) providers(d *diagnosis, c *compiled) {
-	w := &wiring{app: a, plan: c.plan, dir: c.dir}
+	w, err := a.newWiring(c)
+	if err != nil {
+		d.add(finding{"working folder", absent, true, err.Error()})
+		return
+	}
 	working := w.working()
 	for _, name := range slices.Sorted(maps.Keys(c.plan.Providers)) {
 		p := c.plan.Providers[name]

@@ -116,7 +116,7 @@ func planText(w io.Writer, p *spec.Plan) {
 func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	cwd := ag.Cwd
 	if cwd == "" {
-		cwd = ".agent-workspace"
+		cwd = spec.DefaultCwd
 	}
 	if ag.Containment != "" {
 		cwd += " (containment: " + ag.Containment + ")"

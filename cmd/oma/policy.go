@@ -7,16 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/open-multi-agent/oma/runtime"
-	"github.com/open-multi-agent/oma/runtime/builtin"
 	"github.com/open-multi-agent/oma/spec"
-	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -88,7 +84,10 @@ func (a *app) policyCheck(ctx context.Context, path string, f *checkFlags) error
 	if _, ok := known.Tool(f.tool); !ok {
 		return usage("--tool: there is no tool %q: %s", f.tool, spec.DidYouMean(f.tool, known.Names()))
 	}
-	w, err := a.inertWiring(c)
+	w, err := a.newWiring(c)
+	if err == nil {
+		err = w.protectInputs(c.file)
+	}
 	if err != nil {
 		return err
 	}
@@ -143,20 +142,6 @@ func (a *app) checkInput(path string, f *checkFlags) (string, error) {
 		return "", usage("--input: %v", err)
 	}
 	return string(b), nil
-}
-
-// inertWiring opens tools that will not be called. It resolves no secret and makes no folder.
-func (a *app) inertWiring(c *compiled) (*wiring, error) {
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := filepath.Abs(c.dir)
-	if err != nil {
-		return nil, err
-	}
-	w := &wiring{app: a, plan: c.plan, dir: dir, cwd: cwd, locks: &builtin.Locks{}, redactor: redact.New()}
-	return w, w.protectInputs(c.file)
 }
 
 func (a *app) checkText(w io.Writer, r *checkResult) {

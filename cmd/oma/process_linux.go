@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,12 +58,6 @@ func (a *app) hideSecrets(w *wiring) error {
 		return err
 	}
 	return unix.Exec(self, os.Args, clean)
-}
-
-func anyShell(p *spec.Plan) bool {
-	return slices.ContainsFunc(p.Agents, func(a spec.PlanAgent) bool {
-		return slices.ContainsFunc(a.Tools, func(g spec.Grant) bool { return g.Name == "bash" })
-	})
 }
 
 // memoryFile gives a file that lives as long as somebody holds it open, across a new start.

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/open-multi-agent/oma/runtime"
-	"github.com/open-multi-agent/oma/runtime/builtin"
 	"github.com/open-multi-agent/oma/runtime/scripted"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
@@ -106,15 +104,11 @@ type session struct {
 
 func (a *app) session(c *compiled, f *runFlags) (*session, error) {
 	s := &session{app: a, c: c, f: f, id: a.newID()}
-	cwd, err := os.Getwd()
-	if err != nil {
+	var err error
+	if s.wiring, err = a.newWiring(c); err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(c.dir)
-	if err != nil {
-		return nil, err
-	}
-	state, err := a.stateDir(f.state, dir)
+	state, err := a.stateDir(f.state, s.wiring.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +119,6 @@ func (a *app) session(c *compiled, f *runFlags) (*session, error) {
 	if s.receipt, err = filepath.Abs(s.receipt); err != nil {
 		return nil, err
 	}
-	s.wiring = &wiring{app: a, plan: c.plan, loaded: c.loaded, dir: dir, cwd: cwd, locks: &builtin.Locks{}, cassettes: map[string]*scripted.Model{}}
 	if err := s.wiring.secrets(); err != nil {
 		return nil, err
 	}
@@ -164,15 +157,11 @@ func (s *session) protect(state string) error {
 	}
 	for i := range s.c.plan.Agents {
 		a := &s.c.plan.Agents[i]
-		if writes(a) && below(state, w.folder(a)) {
+		if a.Consequential() && below(state, w.folder(a)) {
 			s.say("warning: the state folder %s lies in the folder of agent %s, which may write [state-in-reach]", state, a.Name)
 		}
 	}
 	return nil
-}
-
-func writes(a *spec.PlanAgent) bool {
-	return slices.ContainsFunc(a.Tools, func(g spec.Grant) bool { return g.Consequential })
 }
 
 // drive runs the plan, with signals, the log and the progress around it.

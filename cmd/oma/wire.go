@@ -46,6 +46,22 @@ type wiring struct {
 	recorder  *scripted.Recorder         // nil: nothing is recorded
 }
 
+// newWiring gives the wiring of a plan. It has resolved no secret and made no folder.
+func (a *app) newWiring(c *compiled) (*wiring, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(c.dir)
+	return &wiring{app: a, plan: c.plan, loaded: c.loaded, dir: dir, cwd: cwd, locks: &builtin.Locks{},
+		redactor: redact.New(), cassettes: map[string]*scripted.Model{}}, err
+}
+
+// anyShell says whether some agent is granted bash.
+func anyShell(p *spec.Plan) bool {
+	return slices.ContainsFunc(p.Agents, func(a spec.PlanAgent) bool { return a.Has(builtin.Bash) })
+}
+
 // model makes the model of a provider. The kinds of the team language end here.
 func (w *wiring) model(name string) (runtime.Model, error) {
 	p := w.plan.Providers[name]
@@ -130,7 +146,7 @@ func (w *wiring) Open(_ context.Context, a *spec.PlanAgent) ([]runtime.Tool, io.
 func (w *wiring) folder(a *spec.PlanAgent) string {
 	switch {
 	case a.Cwd == "":
-		return filepath.Join(w.cwd, ".agent-workspace")
+		return filepath.Join(w.cwd, spec.DefaultCwd)
 	case filepath.IsAbs(a.Cwd):
 		return filepath.FromSlash(a.Cwd)
 	}
