@@ -18,6 +18,9 @@ func (d *document) load(kind *string) (any, spec.Diagnostics) {
 	}
 	value, r := d.read()
 	ds := r.ds
+	if len(ds) >= maxProblems {
+		return nil, ds
+	}
 	root, ok := value.(map[string]any)
 	if !ok {
 		if !r.bad[""] {
@@ -30,7 +33,10 @@ func (d *document) load(kind *string) (any, spec.Diagnostics) {
 	}
 	expressions(root)
 	for _, v := range schemas.Check(*kind, root) {
-		if !covered(r.bad, v.Path) && len(ds) < maxProblems {
+		if len(ds) >= maxProblems {
+			break
+		}
+		if !covered(r.bad, v.Path) {
 			explain(v, &ds)
 		}
 	}
@@ -132,6 +138,9 @@ func explain(v schemas.Violation, ds *spec.Diagnostics) {
 
 func unknown(v schemas.Violation, ds *spec.Diagnostics) {
 	for _, key := range v.Want {
+		if len(*ds) >= maxProblems {
+			return
+		}
 		path := v.Path.Key(key)
 		var d *spec.Diagnostic
 		switch {

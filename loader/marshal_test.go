@@ -31,7 +31,7 @@ func cassette(turns ...spec.Turn) *spec.Cassette {
 func TestMarshalCassette(t *testing.T) {
 	empty, wrong, yes := "", `{"path": `, true
 	turns := []spec.Turn{
-		{Usage: &spec.Usage{Input: 5, Output: 1 << 60}, Delay: spec.Duration(1500), ToolCalls: []spec.CassetteCall{
+		{Usage: &spec.Usage{Input: 5, Output: spec.MaxTokens}, Delay: spec.Duration(1500), ToolCalls: []spec.CassetteCall{
 			{ID: "c1", Name: "bash", Input: json.RawMessage(`{"z":1,"a":[null,1.50,"\ud83d\ude00",{"on":"off"}],"n":12345678901234567890e-3}`)},
 			{ID: "c2", Name: "bash", Arguments: &empty},
 			{ID: "010", Name: "true", Arguments: &wrong},

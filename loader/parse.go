@@ -22,12 +22,14 @@ type document struct {
 	raw   []byte
 	text  string     // without a byte-order mark, line ends normalised
 	lines []string   // of text
+	marks marks      // of lines
 	root  *yaml.Node // nil until parse succeeds
 }
 
 func newDocument(name string, data []byte) *document {
 	d := &document{name: name, raw: data, text: canon.NormaliseText(string(data))}
 	d.lines = strings.Split(d.text, "\n")
+	d.marks = newMarks(d.lines)
 	return d
 }
 

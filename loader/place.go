@@ -20,6 +20,7 @@ func newSources() *Sources { return &Sources{docs: map[string]*document{}} }
 // string for the main document, else the path as written in it. Where the path does not exist, such as that of a
 // missing key, the nearest place around it is taken. Diagnostics of unknown files stay as they are.
 func (s *Sources) Place(ds spec.Diagnostics) {
+	f := finder{}
 	for i := range ds {
 		d := &ds[i]
 		doc := s.docs[d.File]
@@ -30,12 +31,12 @@ func (s *Sources) Place(ds spec.Diagnostics) {
 		at := d.At
 		exact := true
 		if d.Pos.Line == 0 && doc.root != nil {
-			d.Pos, d.Width, exact = doc.locate(d)
+			d.Pos, d.Width, exact = doc.locate(d, f)
 		}
 		if d.Snippet == "" && d.Pos.Line > 0 {
 			d.Snippet = doc.snippet(d.Pos, d.Width)
 			if !exact {
-				d.Snippet += inner(doc.find(d.Path).value.Value, at)
+				d.Snippet += inner(f.find(doc.root, d.Path).value.Value, at)
 			}
 		}
 	}
@@ -43,8 +44,8 @@ func (s *Sources) Place(ds spec.Diagnostics) {
 
 // locate gives the place of a diagnostic and how many runes to underline. exact is false where the text has no place
 // of its own for a position inside a value.
-func (d *document) locate(x *spec.Diagnostic) (pos spec.Pos, width int, exact bool) {
-	found := d.find(x.Path)
+func (d *document) locate(x *spec.Diagnostic, f finder) (pos spec.Pos, width int, exact bool) {
+	found := f.find(d.root, x.Path)
 	n := found.value
 	if found.key != nil && (x.OnKey || blockOrNothing(n)) {
 		n = found.key
@@ -70,69 +71,6 @@ func blockOrNothing(n *yaml.Node) bool {
 	return n.Kind != yaml.AliasNode && n.Style&yaml.FlowStyle == 0
 }
 
-// member is a value and the key it stands under. key is nil for the root and for elements.
-type member struct{ key, value *yaml.Node }
-
-// find follows a path as far as it goes.
-func (d *document) find(p spec.Path) member {
-	at := member{value: d.root}
-	for _, step := range p.Split() {
-		n := target(at.value)
-		switch s := step.(type) {
-		case int:
-			if n.Kind != yaml.SequenceNode || s < 0 || s >= len(n.Content) {
-				return at
-			}
-			at = member{value: n.Content[s]}
-		case string:
-			next, ok := lookUp(n, s, 0)
-			if !ok {
-				return at
-			}
-			at = next
-		}
-	}
-	if at.value.Kind == yaml.AliasNode && at.value.Alias.Kind == yaml.ScalarNode {
-		at.value = at.value.Alias
-	}
-	return at
-}
-
-func target(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
-
-// lookUp finds a member of a map: its own first, then those of merged maps in their order.
-func lookUp(n *yaml.Node, name string, depth int) (member, bool) {
-	n = target(n)
-	if n.Kind == yaml.SequenceNode && depth > 0 {
-		for _, c := range n.Content {
-			if m, ok := lookUp(c, name, depth+1); ok {
-				return m, true
-			}
-		}
-	}
-	if n.Kind != yaml.MappingNode || depth > maxDepth {
-		return member{}, false
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := target(n.Content[i]); k.Value == name && k.Kind == yaml.ScalarNode && !isMerge(k) {
-			return member{n.Content[i], n.Content[i+1]}, true
-		}
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if isMerge(n.Content[i]) {
-			if m, ok := lookUp(n.Content[i+1], name, depth+1); ok {
-				return m, true
-			}
-		}
-	}
-	return member{}, false
-}
-
 // line gives a line, 1-based, or nothing.
 func (d *document) line(i int) string {
 	if i < 1 || i > len(d.lines) {
@@ -144,14 +82,17 @@ func (d *document) line(i int) string {
 // content gives where a node's own text begins, behind its anchor and tag, and that line's text from there on.
 func (d *document) content(n *yaml.Node) (spec.Pos, string) {
 	pos := nodePos(n)
-	rest := dropRunes(d.line(pos.Line), pos.Col-1)
+	rest := d.from(pos.Line, pos.Col)
 	for n.Kind != yaml.AliasNode {
 		isAnchor := n.Anchor != "" && strings.HasPrefix(rest, "&"+n.Anchor)
 		isTag := n.Style&yaml.TaggedStyle != 0 && strings.HasPrefix(rest, "!")
 		if !isAnchor && !isTag {
 			break
 		}
-		end := strings.IndexAny(rest+" ", " \t")
+		end := strings.IndexAny(rest, " \t")
+		if end < 0 {
+			end = len(rest)
+		}
 		blank := rest[end:]
 		next := strings.TrimLeft(blank, " \t")
 		pos.Col += utf8.RuneCountInString(rest[:end]) + len(blank) - len(next)

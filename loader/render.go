@@ -42,7 +42,8 @@ func Render(w io.Writer, ds spec.Diagnostics) error {
 
 // snippet is the line of a place behind its number, and a caret below. Both are without a final line end.
 func (d *document) snippet(at spec.Pos, runes int) string {
-	return excerpt(strconv.Itoa(at.Line), d.line(at.Line), at.Col, runes)
+	text, col := d.near(at)
+	return excerpt(strconv.Itoa(at.Line), text, col, runes)
 }
 
 // inner shows the line of a text that stands elsewhere in another form, such as an expression that YAML has folded.

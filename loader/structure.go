@@ -51,48 +51,62 @@ func expressions(root map[string]any) {
 // ruleLists are the places of rules: of a policy, of a team and of an agent.
 var ruleLists = []string{"rules", "gates rules", "agents * gates rules"}
 
-// structure checks what a schema cannot say and what needs no other document.
+// structure checks what a schema cannot say and what needs no other document. It stops at maxProblems.
 func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
+	each := func(f func(m map[string]any, at spec.Path), steps ...string) {
+		visit(root, "", func(m map[string]any, at spec.Path) {
+			if len(*ds) < maxProblems {
+				f(m, at)
+			}
+		}, steps...)
+	}
 	d.names(root, "", "agent", ds, "agents")
 	for _, steps := range ruleLists[:2] {
 		d.names(root, "", "rule", ds, strings.Fields(steps)...)
 	}
-	visit(root, "", func(m map[string]any, at spec.Path) {
+	d.names(root, "", "requirement", ds, "release", "require")
+	each(func(m map[string]any, at spec.Path) {
 		d.names(m, at, "rule", ds, "gates", "rules")
 		exclusive(m, at, ds, "systemPromptFile", "systemPrompt")
 	}, "agents", "*")
-	d.names(root, "", "requirement", ds, "release", "require")
-	visit(root, "", func(m map[string]any, at spec.Path) {
+	each(func(m map[string]any, at spec.Path) {
 		if _, ok := m["default"]; ok {
 			p := ds.Errorf("misplaced-key", at.Key("default"), `"default" belongs to the team's own gates`)
 			p.OnKey, p.Hint = true, "an agent's gates only add rules"
 		}
 	}, "agents", "*", "gates")
-	visit(root, "", func(m map[string]any, at spec.Path) { provider(m, at, ds) }, "providers", "*")
-	visit(root, "", func(m map[string]any, at spec.Path) {
+	each(func(m map[string]any, at spec.Path) { provider(m, at, ds) }, "providers", "*")
+	each(func(m map[string]any, at spec.Path) {
 		exclusive(m, at, ds, "file", "env")
 		if _, env := m["env"]; !env && m["file"] == nil {
 			ds.Errorf("missing-key", at, `missing "env" or "file" in %s`, at).Hint = "add env: NAME, the variable that holds the key"
 		}
 	}, "providers", "*", "apiKey")
-	homeless(root, ds)
-	visit(root, "", func(m map[string]any, at spec.Path) { besideNone(m, at, ds) }, "governance")
-	visit(root, "", func(m map[string]any, at spec.Path) {
+	each(func(m map[string]any, at spec.Path) { homeless(m, "cwd", at, ds) }, "defaults")
+	each(func(m map[string]any, at spec.Path) { homeless(m, "cwd", at, ds) }, "agents", "*")
+	each(func(m map[string]any, at spec.Path) { homeless(m, "file", at, ds) }, "providers", "*", "apiKey")
+	each(func(m map[string]any, at spec.Path) { besideNone(m, at, ds) }, "governance")
+	each(func(m map[string]any, at spec.Path) {
 		money(m, at, ds, "inputPer1M", "cachedInputPer1M", "outputPer1M")
 	}, "providers", "*", "models", "*")
-	visit(root, "", func(m map[string]any, at spec.Path) { money(m, at, ds, "maxCostBudget") }, "budgets")
+	each(func(m map[string]any, at spec.Path) { money(m, at, ds, "maxCostBudget") }, "budgets")
 	for _, by := range []string{"agents", "tasks"} {
-		turns(root, by, ds)
+		each(func(m map[string]any, at spec.Path) {
+			exclusive(m, at, ds, "error", "text", "reasoning", "toolCalls", "usage", "finish", "model")
+		}, by, "*", "*")
+		each(func(m map[string]any, at spec.Path) { exclusive(m, at, ds, "arguments", "input") }, by, "*", "*", "toolCalls", "*")
+		each(func(m map[string]any, at spec.Path) { usage(m, at, ds) }, by, "*", "*", "usage")
 	}
 }
 
 // names finds names that stand twice in a list, also where only their case differs.
 func (d *document) names(v any, at spec.Path, what string, ds *spec.Diagnostics, steps ...string) {
+	f := finder{}
 	first := map[string]spec.Path{}
 	spelled := map[string]string{}
 	visit(v, at, func(m map[string]any, at spec.Path) {
 		name, ok := m["name"].(string)
-		if !ok || name == "" {
+		if !ok || name == "" || len(*ds) >= maxProblems {
 			return
 		}
 		low := strings.ToLower(name)
@@ -100,7 +114,7 @@ func (d *document) names(v any, at spec.Path, what string, ds *spec.Diagnostics,
 			first[low], spelled[low] = at.Key("name"), name
 			return
 		}
-		pos, _ := d.span(d.find(first[low]).value)
+		pos, _ := d.span(f.find(d.root, first[low]).value)
 		if spelled[low] == name {
 			ds.Errorf("duplicate-name", at.Key("name"), "%s %q is already declared on line %d", what, name, pos.Line)
 			return
@@ -143,19 +157,12 @@ func provider(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
 }
 
 // homeless refuses ~ in the paths that are not followed here: nothing would take it for the home folder.
-func homeless(root map[string]any, ds *spec.Diagnostics) {
-	take := func(key string) func(map[string]any, spec.Path) {
-		return func(m map[string]any, at spec.Path) {
-			if name, ok := m[key].(string); ok && home(name) {
-				p := badPath(name)
-				p.Path = at.Key(key)
-				*ds = append(*ds, *p)
-			}
-		}
+func homeless(m map[string]any, key string, at spec.Path, ds *spec.Diagnostics) {
+	if name, ok := m[key].(string); ok && home(name) {
+		p := badPath(name)
+		p.Path = at.Key(key)
+		*ds = append(*ds, *p)
 	}
-	visit(root, "", take("cwd"), "defaults")
-	visit(root, "", take("cwd"), "agents", "*")
-	visit(root, "", take("file"), "providers", "*", "apiKey")
 }
 
 // besideNone refuses what a governance of none cannot mean. The key counts, not its value: a default that is written
@@ -167,6 +174,9 @@ func besideNone(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
 	for _, key := range sortedKeys(m) {
 		if key == "governanceIntent" || strings.HasPrefix(key, "x-") {
 			continue
+		}
+		if len(*ds) >= maxProblems {
+			return
 		}
 		p := ds.Errorf("governance-none", at.Key(key), "%s has no meaning beside governanceIntent none", key)
 		p.OnKey, p.Hint = true, "drop it, or use required or preferred"
@@ -189,12 +199,15 @@ func money(m map[string]any, at spec.Path, ds *spec.Diagnostics, keys ...string)
 	}
 }
 
-// turns checks the turns of a cassette.
-func turns(root map[string]any, by string, ds *spec.Diagnostics) {
-	visit(root, "", func(m map[string]any, at spec.Path) {
-		exclusive(m, at, ds, "error", "text", "reasoning", "toolCalls", "usage", "finish", "model")
-	}, by, "*", "*")
-	visit(root, "", func(m map[string]any, at spec.Path) {
-		exclusive(m, at, ds, "arguments", "input")
-	}, by, "*", "*", "toolCalls", "*")
+// usage refuses a part that is larger than the whole it is part of.
+func usage(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
+	for _, of := range []struct{ part, whole string }{{"cachedInput", "input"}, {"reasoning", "output"}} {
+		part, ok := m[of.part].(json.Number)
+		whole, has := m[of.whole].(json.Number)
+		p, err := part.Float64() // exact: the schema reports counts above spec.MaxTokens
+		w, bad := whole.Float64()
+		if ok && has && err == nil && bad == nil && w < p && p <= spec.MaxTokens {
+			ds.Errorf("out-of-range", at.Key(of.part), "%s %s is more than %s %s, which it is part of", of.part, part, of.whole, whole)
+		}
+	}
 }

@@ -53,7 +53,9 @@ func (d *document) read() (any, *reader) {
 
 // refuse reports a value that cannot be read.
 func (r *reader) refuse(n *yaml.Node, at *place, code, format string, args ...any) *spec.Diagnostic {
-	r.bad[at.path()] = true
+	if len(r.ds) < maxProblems { // else nothing is asked any more
+		r.bad[at.path()] = true
+	}
 	return r.complain(n, at, code, format, args...)
 }
 

@@ -68,11 +68,11 @@ func (l *Ledger) Reserve(a Ask) (Hold, Answer) {
 	if answer != Granted {
 		return Hold{}, answer
 	}
-	h := Hold{Output: out, Cut: out < a.want(), tokens: out + a.Input,
+	h := Hold{Output: out, Cut: out < a.want(), tokens: spec.AddCapped(out, a.Input),
 		cost: a.Price.Cost(spec.Usage{Input: a.Input, Output: out})}
 	for p := l; p != nil; p = p.parent {
-		p.heldTokens += h.tokens
-		p.heldCost += h.cost
+		p.heldTokens = spec.AddCapped(p.heldTokens, h.tokens)
+		p.heldCost = spec.AddCapped(p.heldCost, h.cost)
 	}
 	return h, Granted
 }
@@ -122,14 +122,14 @@ func (l *Ledger) bounded() bool {
 func (l *Ledger) affordable(want int64, price spec.Price) (int64, Answer) {
 	out, why := want, Granted
 	if l.maxTokens > 0 {
-		if free := l.maxTokens - l.usedTokens - l.heldTokens - l.asideTotal; free < out {
+		if free := l.maxTokens - min(l.usedTokens, l.maxTokens) - l.heldTokens - l.asideTotal; free < out {
 			out, why = free, NoTokens
 		}
 	}
 	if l.maxCost == nil {
 		return out, why
 	}
-	free := *l.maxCost - l.usedCost - l.heldCost
+	free := *l.maxCost - min(l.usedCost, *l.maxCost) - l.heldCost
 	switch {
 	case free <= 0 && price != (spec.Price{}):
 		return 0, NoMoney
@@ -146,8 +146,8 @@ func (l *Ledger) Settle(h Hold, used spec.Usage, cost spec.USD) {
 	for p := l; p != nil; p = p.parent {
 		p.heldTokens -= h.tokens
 		p.heldCost -= h.cost
-		p.usedTokens += used.Total()
-		p.usedCost += cost
+		p.usedTokens = spec.AddCapped(p.usedTokens, used.Total())
+		p.usedCost = spec.AddCapped(p.usedCost, cost)
 	}
 }
 
@@ -174,16 +174,22 @@ func (l *Ledger) Release(role string) {
 func (l *Ledger) Used() (tokens int64, cost spec.USD) { return l.usedTokens, l.usedCost }
 
 // Exhausted gives tokens or cost when a ceiling of this ledger has nothing left, else nothing.
-func (l *Ledger) Exhausted() string { return l.state(0) }
+func (l *Ledger) Exhausted() string {
+	switch {
+	case l.maxTokens > 0 && l.usedTokens >= l.maxTokens:
+		return "tokens"
+	case l.maxCost != nil && l.usedCost >= *l.maxCost:
+		return "cost"
+	}
+	return ""
+}
 
 // Exceeded gives tokens or cost when more was used than a ceiling allows. Exactly the ceiling is fine.
-func (l *Ledger) Exceeded() string { return l.state(1) }
-
-func (l *Ledger) state(over int64) string {
+func (l *Ledger) Exceeded() string {
 	switch {
-	case l.maxTokens > 0 && l.usedTokens >= l.maxTokens+over:
+	case l.maxTokens > 0 && l.usedTokens > l.maxTokens:
 		return "tokens"
-	case l.maxCost != nil && l.usedCost >= *l.maxCost+spec.USD(over):
+	case l.maxCost != nil && l.usedCost > *l.maxCost:
 		return "cost"
 	}
 	return ""

@@ -157,3 +157,25 @@ func BenchmarkReserveAndSettle(b *testing.B) {
 		l.Settle(h, spec.Usage{}, 0)
 	}
 }
+
+// Figures at the edge of 64 bits never come round to small ones.
+func TestLedgerDoesNotOverflow(t *testing.T) {
+	const most = 1<<63 - 1
+	l := NewLedger(100_000, usd(t, "1"))
+	for range 3 {
+		l.Settle(Hold{}, spec.Usage{Input: most, Output: most}, most)
+	}
+	tokens, cost := l.Used()
+	if tokens != most || cost != most || l.Exceeded() != "tokens" {
+		t.Errorf("%d tokens, %d, exceeded %q", tokens, cost, l.Exceeded())
+	}
+	if _, a := l.Reserve(Ask{Output: 1}); a != NoTokens {
+		t.Errorf("another call is answered %v", a)
+	}
+	if NewLedger(most, nil).Exceeded() != "" {
+		t.Error("a ceiling as large as can be is exceeded by nothing")
+	}
+	if got := (spec.Usage{Input: most}).Add(spec.Usage{Input: 1, Output: 5}); got.Total() != most {
+		t.Errorf("%+v", got)
+	}
+}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/open-multi-agent/oma/spec"
@@ -70,10 +71,10 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 			out = window
 		}
 		turns := int64(a.MaxTurns)
-		tokens += turns * window
+		tokens = spec.AddCapped(tokens, capped(turns, window))
 		price, ok := p.Price(a)
 		if priced = priced && ok; ok {
-			cost += price.Cost(spec.Usage{Input: turns * (window - out), Output: turns * out})
+			cost = spec.AddCapped(cost, price.Cost(spec.Usage{Input: capped(turns, window-out), Output: capped(turns, out)}))
 		}
 	}
 	if known && len(p.Tasks) > 0 {
@@ -85,6 +86,14 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 		}
 	}
 	return w
+}
+
+// capped multiplies two counts that are not negative, up to the largest there is.
+func capped(a, b int64) int64 {
+	if a > 0 && b > math.MaxInt64/a {
+		return math.MaxInt64
+	}
+	return a * b
 }
 
 // Unaffordable says whether the worst case is above a ceiling, or cannot be known while there is one.

@@ -18,10 +18,11 @@ func BenchmarkRecord(b *testing.B) {
 	res := &core.Result{Model: &core.ModelResult{Response: answerText(strings.Repeat("word ", 51)), Attempts: 1}}
 	for name, mask := range map[string]func(string) string{"plain": nil, "masked": func(s string) string { return s }} {
 		b.Run(name, func(b *testing.B) {
-			r := &recorder{journal: noJournal{}, now: func() int64 { return 1_700_000_000_000 }, mask: mask}
+			r := &recorder{journal: noJournal{}, now: func() int64 { return 1_700_000_000_000 }}
+			e := &engine{hide: mask}
 			b.ReportAllocs()
 			for b.Loop() {
-				r.record(event(spec.EventModelResult, ef), resultData(ef, res))
+				r.record(event(spec.EventModelResult, ef), e.data(ef, res))
 			}
 			if r.err != nil {
 				b.Fatal(r.err)

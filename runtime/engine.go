@@ -18,7 +18,9 @@ type engine struct {
 	rec   *recorder
 	door  func(context.Context, *core.Effect) core.Result
 	watch func(*core.Effect, *core.Result)
+	hide  func(string) string // puts references in place of resolved secrets; nil: there are none
 
+	cancel   func()
 	runnable []*thread
 	waiting  []*thread
 	done     chan completion
@@ -56,10 +58,11 @@ type flow struct {
 	yield func(step) bool
 }
 
-// run drives body to its end. It returns when body has, or when the journal failed; nothing it started is left.
+// run drives body to its end; nothing it started is left. When the log fails, effects in flight are ended and none
+// starts any more, so that body comes to an end with what it knows.
 func (e *engine) run(body func(core.Flow)) error {
 	ctx, cancel := context.WithCancel(e.ctx)
-	e.ctx = ctx
+	e.ctx, e.cancel = ctx, cancel
 	e.done = make(chan completion)
 	e.threads = map[*thread]struct{}{}
 	defer e.unwind()
@@ -68,8 +71,6 @@ func (e *engine) run(body func(core.Flow)) error {
 	for {
 		e.step()
 		switch {
-		case e.rec.err != nil:
-			return e.rec.err
 		case main.ended:
 			return nil
 		case e.inflight == 0:
@@ -113,7 +114,7 @@ var unwound = &unwinding{}
 
 // step runs threads in the order in which they became ready, until all of them wait.
 func (e *engine) step() {
-	for e.rec.err == nil && (len(e.runnable) > 0 || e.wake()) {
+	for len(e.runnable) > 0 || e.wake() {
 		t := e.runnable[0]
 		e.runnable = e.runnable[1:]
 		s, more := t.next()
@@ -159,9 +160,10 @@ func (e *engine) ask(t *thread, s step) {
 		e.give(t, ef, e.door(s.ctx, ef))
 	default:
 		if kind := asked[ef.Kind]; kind != "" {
-			e.rec.record(event(kind, ef), askedData(ef))
+			e.rec.record(event(kind, ef), e.asked(ef))
 		}
 		if e.rec.err != nil {
+			e.give(t, ef, core.Result{Cancelled: true})
 			return
 		}
 		if e.watch != nil {
@@ -180,7 +182,7 @@ func (e *engine) stopped(ctx context.Context) bool {
 	case <-ctx.Done():
 		return true
 	default:
-		return false
+		return e.rec.err != nil
 	}
 }
 
@@ -200,7 +202,10 @@ func (e *engine) act(ctx context.Context, ef *core.Effect) core.Result {
 
 // give records a result and hands it to the thread that asked.
 func (e *engine) give(t *thread, ef *core.Effect, res core.Result) {
-	res.At = e.rec.record(event(answered[ef.Kind], ef), resultData(ef, &res))
+	res.At = e.rec.record(event(answered[ef.Kind], ef), e.data(ef, &res))
+	if e.rec.err != nil {
+		e.cancel()
+	}
 	if e.watch != nil {
 		e.watch(ef, &res)
 	}
@@ -242,38 +247,4 @@ var (
 
 func event(kind string, ef *core.Effect) spec.Event {
 	return spec.Event{Kind: kind, ID: ef.ID, TaskID: ef.TaskID, AgentName: ef.AgentName, Digest: ef.Digest}
-}
-
-// askedData holds no transcript: the log would be quadratic in turns.
-func askedData(ef *core.Effect) any {
-	switch ef.Kind {
-	case core.ModelCall:
-		return map[string]any{"model": ef.Request.Model, "turn": ef.Request.Turn, "maxOutputTokens": ef.Request.MaxOutputTokens}
-	case core.ToolCall:
-		return map[string]any{"toolName": ef.Call.Name, "toolCallId": ef.Call.ID}
-	case core.Timer:
-		return map[string]any{"delay": ef.Delay}
-	}
-	return nil
-}
-
-// judgedData is a judgement in the log, with the call it is of.
-type judgedData struct {
-	ToolName   string `json:"toolName"`
-	ToolCallID string `json:"toolCallId"`
-	*core.Result
-}
-
-func resultData(ef *core.Effect, res *core.Result) any {
-	switch ef.Kind {
-	case core.Note:
-		return ef.Status
-	case core.Judge:
-		return judgedData{ef.Call.Name, ef.Call.ID, res}
-	case core.Timer:
-		if !res.Cancelled {
-			return nil
-		}
-	}
-	return res
 }

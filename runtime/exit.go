@@ -55,6 +55,9 @@ func exitCodes(r *spec.Receipt, cancelled bool, o Options) []int {
 // worldBroke says that a task that had to succeed ended on its provider or the store. Where nothing declares what has
 // to, every task does.
 func worldBroke(r *spec.Receipt) bool {
+	if r.ErrorInfo != nil && r.ErrorInfo.Kind == "store" {
+		return true
+	}
 	declared := r.Governance != nil && len(r.Governance.RequiredRoles) > 0
 	return slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool {
 		return (t.Role != "" || !declared) && t.ErrorInfo != nil && (t.ErrorInfo.Kind == "provider" || t.ErrorInfo.Kind == "store")

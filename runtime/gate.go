@@ -21,6 +21,9 @@ type GateOptions struct {
 	Unbound            bool // let a receipt without a yardstick pass
 	AllowNotApplicable bool
 	RequireSigned      bool
+	// Tree gives the digest of a folder as it is now, by its cwd in the plan. It is compared with what the run left. nil:
+	// what is there now is not looked at.
+	Tree func(cwd string) (string, error)
 }
 
 // GateVerdict is a release decision. It is derived from the receipt's facts, never from its words.
@@ -81,8 +84,13 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	if c.Conclusion == spec.NotApplicable && !o.AllowNotApplicable {
 		v.fail("not-applicable", "nothing is required, so nothing was proved: declare governanceIntent required, or accept that with --allow-not-applicable")
 	}
+	v.words(r, c)
 	v.release(r, release)
-	return v.decide()
+	v.now(r, folders, o.Tree)
+	if !r.Success {
+		v.fail("run-failed", "the run ended with status %s: %s", r.Status.Code, orStatus(r.Status))
+	}
+	return v.decide(r)
 }
 
 func (v *GateVerdict) fail(code, format string, args ...any) *GateVerdict {
@@ -91,19 +99,30 @@ func (v *GateVerdict) fail(code, format string, args ...any) *GateVerdict {
 	return v
 }
 
-// decide gives the exit code: evidence and governance come before the release requirements.
-func (v *GateVerdict) decide() *GateVerdict {
+// decide gives the exit code: evidence and governance come before the release requirements, and those before the run's
+// own outcome.
+func (v *GateVerdict) decide(r *spec.Receipt) *GateVerdict {
 	v.Pass = len(v.Reasons) == 0
-	switch onlyRelease := !slices.ContainsFunc(v.Reasons, func(r spec.Reason) bool { return r.Code != "release" }); {
+	has := func(code string) bool {
+		return slices.ContainsFunc(v.Reasons, func(r spec.Reason) bool { return r.Code == code })
+	}
+	other := slices.ContainsFunc(v.Reasons, func(r spec.Reason) bool { return r.Code != "release" && r.Code != "run-failed" })
+	switch {
 	case v.Pass:
 		v.ExitCode = ExitOK
-	case onlyRelease:
-		v.ExitCode = ExitRelease
-	default:
+	case other:
 		v.ExitCode = ExitGovernance
+	case has("release"):
+		v.ExitCode = ExitRelease
+	case r.Status.Code == spec.StatusBudget:
+		v.ExitCode = ExitCeiling
+	default:
+		v.ExitCode = ExitFailed
 	}
 	return v
 }
+
+func orStatus(s spec.Status) string { return cmp.Or(s.Message, "it does not say why") }
 
 // plain makes two values comparable that differ only in how their absence is written.
 func plain(v any) any {

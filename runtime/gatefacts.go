@@ -35,11 +35,53 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	v.decisions(r)
 }
 
+// words holds what the receipt says of itself against what was derived. Nothing else is read from those words.
+func (v *GateVerdict) words(r *spec.Receipt, c policies.Conclusion) {
+	said := []any{r.GovernanceConclusion, r.GovernanceDetail}
+	if plain(said) != plain([]any{c.Conclusion, c.Reasons}) {
+		v.fail("integrity", "the receipt says governance is %s, and its facts say %s", r.GovernanceConclusion, c.Conclusion)
+	}
+	for _, code := range exitCodes(r, false, Options{}) {
+		if !slices.Contains(r.ExitCodes, code) {
+			v.fail("integrity", "the receipt leaves out exit code %d", code)
+		}
+	}
+}
+
+// now holds the folders that required roles looked at against what is there now, where that can be looked at.
+func (v *GateVerdict) now(r *spec.Receipt, folders map[string]string, tree func(string) (string, error)) {
+	if tree == nil {
+		return
+	}
+	if folders == nil {
+		v.fail("integrity", "what is there now can only be compared with a plan: give --team FILE or --plan FILE")
+	}
+	for _, t := range r.Trees {
+		if t.Before != "" {
+			continue
+		}
+		switch digest, err := tree(t.Cwd); {
+		case err != nil:
+			v.fail("integrity", "the files under %q cannot be looked at: %v", t.Cwd, err)
+		case digest != t.Digest:
+			v.fail("integrity", "the files under %q are not what they were when the run ended", t.Cwd)
+		}
+	}
+}
+
 // decisions counts the decisions again, by task.
 func (v *GateVerdict) decisions(r *spec.Receipt) {
 	counted := map[string]spec.CallSums{}
+	assignee := map[string]string{}
+	for _, t := range r.Tasks {
+		assignee[t.ID] = t.Assignee
+	}
 	denied := 0
-	for _, d := range r.Decisions {
+	for i, d := range r.Decisions {
+		if d.Seq != i+1 || d.Agent != assignee[d.TaskID] {
+			v.fail("integrity", "decision %d is out of order or about somebody else", i+1)
+			return
+		}
 		c := counted[d.TaskID]
 		switch {
 		case d.Allowed():
@@ -93,10 +135,20 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 		v.fail("integrity", "the receipt has other tasks than its plan")
 		return
 	}
+	agents := p.ByName()
+	for _, t := range r.Tasks {
+		if a := agents[t.Assignee]; a == nil || t.Provider != a.Provider {
+			v.fail("integrity", "task %q was answered by another provider than in its plan", t.ID)
+			return
+		}
+	}
+	if counted, _ := totals(p, r.Decisions); plain(counted) != plain(r.Rules) {
+		v.fail("integrity", "the counts by rule do not follow from the decisions")
+	}
 	marked := slices.Clone(r.Trees)
 	markWriters(p, marked)
 	differs("later writers", r.Trees, marked)
-	v.costs(r, p)
+	v.costs(r, p, agents)
 }
 
 // levels is what a plan promises. How it is kept may be said in other words on another machine.
@@ -122,17 +174,11 @@ func sameTasks(got []spec.TaskRecord, want []spec.PlanTask) bool {
 }
 
 // costs works out again what the tokens cost. Each model call is rounded up by itself, by less than a pico-dollar.
-func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan) {
-	agents := p.ByName()
+func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan, agents map[string]*spec.PlanAgent) {
 	var total spec.USD
 	known := true
 	for _, t := range r.Tasks {
-		a := agents[t.Assignee]
-		if a == nil {
-			v.fail("integrity", "agent %q of task %q is not in the plan", t.Assignee, t.ID)
-			return
-		}
-		price, priced := p.Price(a)
+		price, priced := p.Price(agents[t.Assignee])
 		if t.Cost == nil {
 			known = false
 		} else {

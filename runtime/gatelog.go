@@ -9,6 +9,8 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // runEnd is the last event of a log: how the run ended, as far as that does not follow from the events before it.
@@ -20,7 +22,7 @@ type runEnd struct {
 
 // log holds the receipt against the event log: every line, the length, the head, and what the events say of the tasks.
 func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
-	facts := logFacts{tasks: map[string]*taskFacts{}, judged: []string{}, trees: []string{}}
+	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{}}
 	ref, err := VerifyLog(in, facts.see)
 	switch {
 	case err != nil:
@@ -40,8 +42,8 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 		}
 	}
 	differs("plan", facts.plan, r.Plan.Digest)
-	differs("run", facts.run, r.RunID)
-	differs("decisions", facts.judged, judgedOn(r))
+	differs("run", []any{facts.run, facts.build, facts.begun, facts.over}, []any{r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
+	v.judged(r, &facts)
 	slices.Sort(facts.trees)
 	differs("digests of folders", facts.trees, treesOn(r))
 	if !facts.ended || facts.end.Status != r.Status {
@@ -55,37 +57,64 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 
 // task holds one task's record against the events of the task.
 func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts) {
-	if f.status != t.Status {
-		v.fail("integrity", "task %q is %q in the event log and %q in the receipt", t.ID, f.status, t.Status)
+	differs := func(what string, same bool) {
+		if !same {
+			v.fail("integrity", "the %s of task %q differ in the event log and in the receipt", what, t.ID)
+		}
 	}
-	if f.started != t.StartedAt {
-		v.fail("integrity", "task %q started at another time in the event log than in the receipt", t.ID)
+	differs("states", f.status == t.Status)
+	differs("times", f.started == t.StartedAt && (t.StartedAt == "" || f.ended == t.EndedAt))
+	differs("model calls", f.calls == t.ModelCalls && f.turns == t.Turns && slices.Equal(f.models, t.Models))
+	if t.Estimated { // what nobody reported was added to what the log holds
+		least := f.tokens
+		differs("tokens", least.Input <= t.Tokens.Input && least.Output <= t.Tokens.Output)
+	} else {
+		differs("tokens", f.tokens == t.Tokens)
 	}
-	if f.calls != t.ModelCalls || !t.Estimated && f.tokens != t.Tokens || !slices.Equal(f.models, t.Models) {
-		v.fail("integrity", "the model calls of task %q are others in the event log than in the receipt", t.ID)
+	differs("failed calls", f.failed == t.ToolCalls.Failed)
+	if t.Status == spec.TaskCompleted && !strings.Contains(f.text, secretReference) {
+		differs("answers", canon.Digest("output", []byte(f.text)) == t.OutputDigest)
 	}
 }
 
-// judgement is what a decision comes to. Names and reasons are left out: the receipt holds them masked and cut.
-func judgement(task string, d spec.Decision, inputDigest string) string {
-	s := fmt.Sprintf("%s %t %s %s %s %s", task, d.Gated, d.GateAction, d.GateOutcome, d.Refused, inputDigest)
-	for _, r := range d.Rules {
-		s += fmt.Sprintf(" %s=%s/%s", r.Name, r.Action, r.Outcome)
-	}
-	return s
+// secretReference begins what stands in the log where a resolved secret stood.
+const secretReference = "${secret:"
+
+// judgement is a decision as the log has it.
+type judgement struct {
+	task, tool, call, digest string
+	spec.Decision
 }
 
-// judgedOn gives the receipt's decisions that were asked of the door. Those the core answers by itself leave no event.
-func judgedOn(r *spec.Receipt) []string {
-	out := []string{}
+// judged holds the receipt's decisions that were asked of the door against the log, one by one. Those the core answers by
+// itself leave no event.
+func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
+	at := 0
 	for _, d := range r.Decisions {
 		switch d.Refused {
 		case "cut", "too-many", "budget", "cancelled":
-		default:
-			out = append(out, judgement(d.TaskID, d.Decision, d.InputDigest))
+			continue
 		}
+		if at == len(facts.judged) || !facts.judged[at].is(&d) {
+			v.fail("integrity", "decision %d is another one in the event log", d.Seq)
+			return
+		}
+		at++
 	}
-	return out
+	if at != len(facts.judged) {
+		v.fail("integrity", "the event log has %d decisions that the receipt leaves out", len(facts.judged)-at)
+	}
+}
+
+func (j *judgement) is(d *spec.DecisionRecord) bool {
+	return j.task == d.TaskID && shownAs(j.tool, d.ToolName) && shownAs(j.call, d.ToolCallID) && j.digest == d.InputDigest &&
+		j.Gated == d.Gated && j.GateAction == d.GateAction && j.GateOutcome == d.GateOutcome && j.Refused == d.Refused &&
+		plain(j.Rules) == plain(d.Rules)
+}
+
+// shownAs says whether a name of a model's stands on the receipt as it must: cut, and masked where it held a secret.
+func shownAs(name, shown string) bool {
+	return clip(name, maxName) == shown || strings.Contains(shown, redact.Mark) || strings.Contains(name, secretReference)
 }
 
 // treesOn gives the digests of folders before tasks, by task, and those at the end.
@@ -101,18 +130,24 @@ func treesOn(r *spec.Receipt) []string {
 // logFacts is what a log says by itself.
 type logFacts struct {
 	run, plan string
+	build     spec.Build
+	first     int64 // when the core's clock began
+	begun     int64 // how long the run took, in milliseconds
+	over      string
 	tasks     map[string]*taskFacts
-	judged    []string
+	judged    []judgement
 	trees     []string
 	end       runEnd
 	ended     bool
 }
 
 type taskFacts struct {
-	status, started string
-	calls           int // model calls, with retries
-	tokens          spec.Usage
-	models          []string
+	status, started, ended string
+	calls                  int // model calls, with retries
+	turns, failed          int
+	tokens                 spec.Usage
+	models                 []string
+	text                   string // of the last answer
 }
 
 func (f *logFacts) of(task string) *taskFacts {
@@ -127,9 +162,15 @@ func (f *logFacts) of(task string) *taskFacts {
 func (f *logFacts) see(e *spec.Event) (err error) {
 	switch e.Kind {
 	case spec.EventRunStart:
-		f.run = e.ID
+		var start struct {
+			Oma spec.Build `json:"oma"`
+		}
+		err = json.Unmarshal(e.Data, &start)
+		f.run, f.build = e.ID, start.Oma
 	case spec.EventPlanSet:
 		f.plan = e.Digest
+	case spec.EventTimerResult:
+		f.timer(e)
 	case spec.EventRunEnd:
 		f.ended = true
 		err = json.Unmarshal(e.Data, &f.end)
@@ -137,13 +178,18 @@ func (f *logFacts) see(e *spec.Event) (err error) {
 		var s core.TaskStatus
 		err = json.Unmarshal(e.Data, &s)
 		t := f.of(e.TaskID)
-		if t.status = s.Status; s.Status == spec.TaskInProgress {
-			t.started = stamp(e.At)
+		if t.status, t.ended = s.Status, stamp(e.At); s.Status == spec.TaskInProgress {
+			t.started = t.ended
 		}
-	case spec.EventModelResult, spec.EventToolJudged, spec.EventTree:
+	case spec.EventModelResult, spec.EventToolResult, spec.EventTree:
 		var res core.Result
 		if err = json.Unmarshal(e.Data, &res); err == nil {
 			f.result(e, &res)
+		}
+	case spec.EventToolJudged:
+		var j judgedData
+		if err = json.Unmarshal(e.Data, &j); err == nil && j.Result != nil && j.Judged != nil {
+			f.judged = append(f.judged, judgement{e.TaskID, j.ToolName, j.ToolCallID, j.Judged.InputDigest, j.Judged.Decision})
 		}
 	}
 	if err != nil {
@@ -152,22 +198,29 @@ func (f *logFacts) see(e *spec.Event) (err error) {
 	return nil
 }
 
+// timer takes the two times by which the core knows when a run began and was over.
+func (f *logFacts) timer(e *spec.Event) {
+	switch e.ID {
+	case core.TimerStart:
+		f.first = e.At
+	case core.TimerEnd:
+		f.begun, f.over = e.At-f.first, stamp(e.At)
+	}
+}
+
 func (f *logFacts) result(e *spec.Event, res *core.Result) {
 	t := f.of(e.TaskID)
-	if m := res.Model; m != nil {
-		t.calls += m.Attempts
-		t.tokens = t.tokens.Add(m.Wasted)
-		if r := m.Response; r != nil && r.Usage != nil {
-			t.tokens = t.tokens.Add(*r.Usage)
+	switch e.Kind {
+	case spec.EventModelResult:
+		t.turns++
+		if m := res.Model; m != nil {
+			t.model(m)
 		}
-		if r := m.Response; r != nil && r.Model != "" && !slices.Contains(t.models, r.Model) {
-			t.models = append(t.models, r.Model)
+	case spec.EventToolResult:
+		if res.Cancelled || res.Tool == nil || res.Tool.IsError {
+			t.failed++
 		}
-	}
-	if j := res.Judged; j != nil {
-		f.judged = append(f.judged, judgement(e.TaskID, j.Decision, j.InputDigest))
-	}
-	if e.Kind == spec.EventTree && (res.Tree != "" || res.Cancelled) {
+	case spec.EventTree:
 		before := e.TaskID
 		if strings.HasSuffix(e.ID, "/end") {
 			before = ""
@@ -175,6 +228,24 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 		if res.Cancelled {
 			res.Tree = core.TreeCancelled
 		}
-		f.trees = append(f.trees, before+" "+res.Tree)
+		if res.Tree != "" {
+			f.trees = append(f.trees, before+" "+res.Tree)
+		}
+	}
+}
+
+func (t *taskFacts) model(m *core.ModelResult) {
+	t.calls += m.Attempts
+	t.tokens = t.tokens.Add(m.Wasted)
+	r := m.Response
+	if r == nil {
+		return
+	}
+	t.text = r.Message.Text
+	if r.Usage != nil {
+		t.tokens = t.tokens.Add(*r.Usage)
+	}
+	if r.Model != "" && !slices.Contains(t.models, r.Model) {
+		t.models = append(t.models, r.Model)
 	}
 }

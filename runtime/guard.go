@@ -104,8 +104,16 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 	default:
 		res.Err = &spec.ErrorInfo{Kind: "unknown", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider, Attempt: attempts}
 	}
-	if res.Err == nil && !res.Cancelled && resp == nil {
+	switch {
+	case res.Err == nil && !res.Cancelled && resp == nil:
 		return failed("provider", "the model gave no answer")
+	case resp != nil && resp.Usage != nil && !resp.Usage.Sane():
+		sane := *resp
+		sane.Usage = nil // as if nothing had been reported: a figure made up must not move a ceiling
+		res.Model.Response = &sane
+	}
+	if !wasted.Sane() {
+		res.Model.Wasted = spec.Usage{}
 	}
 	return res
 }

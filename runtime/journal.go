@@ -62,7 +62,6 @@ func (j *FileJournal) Close() error {
 type recorder struct {
 	journal Journal
 	now     func() int64
-	mask    func(string) string // takes resolved secrets out of a record; nil: nothing to take out
 	watch   func(*spec.Event)
 	seq     int64
 	at      int64
@@ -71,11 +70,11 @@ type recorder struct {
 	line    []byte // the last record, to be overwritten
 }
 
-// record appends one event and gives its time. data that cannot be encoded ends the run like a full disk does.
+// record appends one event and gives its time. data that cannot be encoded is a failure like a full disk. After a
+// failure it only tells the time.
 func (r *recorder) record(e spec.Event, data any) int64 {
-	r.seq++
 	r.at = max(r.at, r.now()) // a clock that is set back must not turn the order of events around
-	e.Seq, e.At, e.Prev = r.seq, r.at, r.head
+	e.Seq, e.At, e.Prev = r.seq+1, r.at, r.head
 	if r.err != nil {
 		return e.At
 	}
@@ -83,14 +82,12 @@ func (r *recorder) record(e spec.Event, data any) int64 {
 		if e.Data, r.err = json.Marshal(data); r.err != nil {
 			return e.At
 		}
-		if r.mask != nil {
-			e.Data = json.RawMessage(r.mask(string(e.Data)))
-		}
 	}
 	r.line = appendEvent(r.line[:0], &e)
-	if r.err = r.journal.Append(r.line); r.err == nil {
-		r.head = canon.Chain(r.head, r.line)
+	if r.err = r.journal.Append(r.line); r.err != nil {
+		return e.At
 	}
+	r.seq, r.head = e.Seq, canon.Chain(r.head, r.line)
 	if r.watch != nil {
 		r.watch(&e)
 	}

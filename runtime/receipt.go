@@ -50,7 +50,7 @@ func ReadReceipt(data []byte) (*spec.Receipt, error) {
 }
 
 // receipt makes the receipt of an outcome. It holds facts, figures and digests only.
-func (r *Runner) receipt(out *core.Outcome) *spec.Receipt {
+func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	p := r.plan
 	rec := &spec.Receipt{
 		Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindReceipt}, ID: r.o.RunID + ":execution-receipt", RunID: r.o.RunID,
@@ -74,7 +74,7 @@ func (r *Runner) receipt(out *core.Outcome) *spec.Receipt {
 	r.tasks(rec, out)
 	r.spending(rec, out)
 	rec.Rules, rec.Denied = totals(p, out.Decisions)
-	r.status(rec, out)
+	r.status(rec, out, broke)
 	rec.Topology = policies.Topology(rec.Tasks, p.Governance, p.RoutingDecision)
 	rec.Partial = len(rec.RolesExecuted) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
 	markWriters(r.plan, rec.Trees)
@@ -191,10 +191,12 @@ func totals(p *spec.Plan, decisions []spec.DecisionRecord) ([]spec.RuleTotal, in
 	return out, denied
 }
 
-// status is the run's own outcome. Of several, a used-up ceiling comes first, then time, then cancellation.
-func (r *Runner) status(rec *spec.Receipt, out *core.Outcome) {
+// status is the run's own outcome. Of several, a log that failed comes first, then a used-up ceiling, time, cancellation.
+func (r *Runner) status(rec *spec.Receipt, out *core.Outcome, broke error) {
 	timedOut, failed := firstTask(rec, spec.StopTimeout), firstTask(rec, "")
 	switch ceiling := rec.Budgets.Exhausted; {
+	case broke != nil:
+		r.ends(rec, spec.StatusError, "the run's log failed: "+broke.Error(), &spec.ErrorInfo{Kind: "store"})
 	case ceiling != "":
 		r.ends(rec, spec.StatusBudget, ceilingMessage(ceiling, rec), &spec.ErrorInfo{Kind: "budget", Code: ceilingCode[ceiling]})
 	case timedOut != nil:

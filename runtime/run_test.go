@@ -309,6 +309,7 @@ func (j *brokenJournal) Append([]byte) error {
 
 func (j *brokenJournal) Close() error { j.closed = true; return nil }
 
+// A log that fails anywhere ends the run: nothing is done that could not be recorded, and the receipt says why.
 func TestAFailingLogEndsTheRunWherever(t *testing.T) {
 	m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
 		if req.Turn == 1 {
@@ -316,18 +317,30 @@ func TestAFailingLogEndsTheRunWherever(t *testing.T) {
 		}
 		return answerText("done"), nil
 	})
-	tool := echo(func(context.Context, Invocation) spec.ToolResult { return spec.ToolResult{Text: "ok"} })
 	for n := 0; ; n++ {
 		j := &brokenJournal{left: n}
-		res, err := run(t, team(2, 2), m, toolMap{tool}, func(o *Options) { o.Journal = j })
-		if err == nil {
-			if n < 20 || !res.Receipt.Success {
-				t.Errorf("the run passed with %d records", n)
+		tool := echo(func(context.Context, Invocation) spec.ToolResult {
+			if j.left < 0 {
+				t.Error("a tool was started after the log had failed")
+			}
+			return spec.ToolResult{Text: "ok"}
+		})
+		res, err := run(t, team(2, 1), m, toolMap{tool}, func(o *Options) { o.Journal = j })
+		if err != nil {
+			t.Fatalf("after %d records: %v", n, err)
+		}
+		r := res.Receipt
+		if r.Success {
+			if n < 20 || r.Evidence.Journal.Events != int64(n) {
+				t.Errorf("the run passed with room for %d records, and has %d", n, r.Evidence.Journal.Events)
 			}
 			return
 		}
-		if !strings.Contains(err.Error(), "no space left") || !j.closed {
-			t.Fatalf("after %d records: %v, closed %v", n, err, j.closed)
+		if !j.closed || r.ExitCodes[0] != ExitBroken || r.ErrorInfo.Kind != "store" || r.Evidence.Journal.Events != int64(n) {
+			t.Fatalf("after %d records: closed %v, %v, %+v, %d events", n, j.closed, r.ExitCodes, r.ErrorInfo, r.Evidence.Journal.Events)
+		}
+		if _, err := ReadReceipt(res.Bytes); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -520,5 +533,57 @@ func TestNothingAModelWroteLeaksIntoTheReceipt(t *testing.T) {
 	d := res.Receipt.Decisions[0]
 	if d.ToolName != "[redacted]" || len([]rune(d.ToolCallID)) > 128 || res.Receipt.Tasks[0].ErrorInfo.Code != "STRUCTURED_OUTPUT_VALIDATION_FAILED" {
 		t.Errorf("%+v, %+v", d, res.Receipt.Tasks[0].ErrorInfo)
+	}
+}
+
+// A figure that a server made up does not move a ceiling: it counts as not reported.
+func TestUsageThatNobodyBelieves(t *testing.T) {
+	for _, u := range []spec.Usage{{Input: 1<<63 - 1, Output: 1}, {Input: -5, Output: 10}, {Input: 10, Output: 1 << 41}, {CachedInput: -1}} {
+		m := modelFunc(func(context.Context, *spec.ModelRequest) (*spec.ModelResponse, error) {
+			r := answerText("done")
+			r.Usage = &u
+			return r, nil
+		})
+		p := team(2, 1)
+		p.Budgets.MaxTokenBudget = 100000
+		res, err := run(t, p, m, toolMap{echo(nil)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := res.Receipt
+		if r.Success || r.Budgets.Exhausted != "unmetered" || r.TotalTokens.Total() <= 0 || r.TotalTokens.Total() > 100000 || len(r.Unmetered) == 0 {
+			t.Errorf("%+v: success %v, exhausted %q, %d tokens", u, r.Success, r.Budgets.Exhausted, r.TotalTokens.Total())
+		}
+	}
+}
+
+// A key that is also an everyday word hides that word in what others wrote, and nowhere in the log's own words.
+func TestKeysThatAreWords(t *testing.T) {
+	for _, key := range []string{"1", `"`, "completed", "model", "input", "sha256", "echo", "a1"} {
+		hide := func(s string) string { return strings.ReplaceAll(s, key, "${secret:p}") }
+		m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+			if req.Turn == 1 {
+				return callTool("echo", `{"text":"completed model input 1"}`), nil
+			}
+			return answerText(`completed "model" input sha256`), nil
+		})
+		tool := echo(func(_ context.Context, in Invocation) spec.ToolResult { return spec.ToolResult{Text: "completed " + string(in.Canonical)} })
+		p := team(1, 1)
+		if err := SealPlan(p); err != nil {
+			t.Fatal(err)
+		}
+		j := &memory{}
+		res, err := run(t, p, m, toolMap{tool}, func(o *Options) { o.Journal, o.Reference = j, hide })
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := append(bytes.Join(j.records, []byte("\n")), '\n')
+		v := Gate(res.Bytes, GateOptions{Plan: p, Log: bytes.NewReader(log), AllowNotApplicable: true})
+		if !v.Pass || v.Integrity != IntegrityChain {
+			t.Errorf("key %q: %v", key, v.Reasons)
+		}
+		if strings.Contains(string(log), "completed model input 1") && key != "a1" && key != "sha256" && key != "echo" && key != `"` {
+			t.Errorf("key %q stands in the log", key)
+		}
 	}
 }

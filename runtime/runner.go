@@ -139,7 +139,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
-	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, mask: r.o.Reference, watch: r.o.OnEvent}
+	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, watch: r.o.OnEvent}
 	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
 	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, map[string]any{"team": r.plan.Team, "tasks": len(r.plan.Tasks)})
 	answers, err := r.answers()
@@ -147,20 +147,25 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	var out *core.Outcome
-	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch()}
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.o.Reference}
 	err = e.run(func(f core.Flow) { out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers}) })
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the run's log failed: %w", err), r.o.Journal.Close())
+		return nil, errors.Join(err, r.o.Journal.Close())
 	}
 	return r.finish(rec, out)
 }
 
-// finish writes the last event, so that the receipt can name the head of the chain.
+// finish writes the last event, so that the receipt can name the head of the chain. A log that failed, then or before,
+// fails the run: the receipt says so.
 func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
-	receipt := r.receipt(out)
+	receipt := r.receipt(out, rec.err)
 	rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, runEnd{receipt.Status, receipt.GovernanceConclusion, receipt.Release})
-	if err := errors.Join(rec.err, r.o.Journal.Close()); err != nil {
-		return nil, fmt.Errorf("the run's log failed: %w", err)
+	broke := rec.err
+	if err := errors.Join(rec.err, r.o.Journal.Close()); err != nil && broke == nil {
+		broke = err
+	}
+	if broke != nil {
+		receipt = r.receipt(out, broke)
 	}
 	receipt.Evidence.Journal = spec.JournalRef{Events: rec.seq, Head: rec.head}
 	b, err := SealReceipt(receipt)

@@ -64,8 +64,8 @@ func Get(kind string) ([]byte, bool) {
 	return raw, err == nil
 }
 
-// Check gives every way in which a decoded document does not fit the schema of its kind. Beside what
-// [Validator.Validate] says of a violation, it fills in Asked, Valid and Later. It is safe for concurrent use.
+// Check gives the ways in which a decoded document does not fit the schema of its kind, at most about [MaxViolations].
+// Beside what [Validator.Validate] says of a violation, it fills in Asked, Valid and Later. It is safe for concurrent use.
 func Check(kind string, doc any) []Violation {
 	load, ok := documents[kind]
 	if !ok {
@@ -76,11 +76,11 @@ func Check(kind string, doc any) []Violation {
 		return []Violation{{Message: err.Error()}}
 	}
 	var out []Violation
-	d.check.each(doc, func(e *jsonschema.ValidationError) {
+	for _, e := range d.check.failures(doc) {
 		v := violation(doc, e)
 		d.explain(&v, e.SchemaURL)
 		out = append(out, v)
-	})
+	}
 	return sorted(out)
 }
 

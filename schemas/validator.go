@@ -121,10 +121,17 @@ func pattern(expr string) (jsonschema.Regexp, error) {
 	return newRegexp(expr)
 }
 
-// Validate gives every violation, sorted by path and message. v is what canon.Decode or encoding/json gives.
+// MaxViolations is where violations of one value are no longer told apart: nobody reads so many, and a value of a few
+// megabytes can have a million. Those of the last place that counts are still given whole.
+const MaxViolations = 1000
+
+// Validate gives the violations of a value, sorted by path and message, at most about [MaxViolations]. v is what
+// canon.Decode or encoding/json gives.
 func (s *Validator) Validate(v any) []Violation {
 	var out []Violation
-	s.each(v, func(e *jsonschema.ValidationError) { out = append(out, violation(v, e)) })
+	for _, e := range s.failures(v) {
+		out = append(out, violation(v, e))
+	}
 	return sorted(out)
 }
 
@@ -136,13 +143,30 @@ func sorted(all []Violation) []Violation {
 	return all
 }
 
-// each visits the errors that no other error explains.
-func (s *Validator) each(v any, visit func(*jsonschema.ValidationError)) {
+// failures gives the errors that no other error explains. Where there are too many it keeps the first by place, since
+// the compiler's own order changes from run to run.
+func (s *Validator) failures(v any) []*jsonschema.ValidationError {
 	var e *jsonschema.ValidationError
-	if errors.As(s.schema.Validate(v), &e) {
-		leaves(e, visit)
+	if !errors.As(s.schema.Validate(v), &e) {
+		return nil
 	}
+	var all []*jsonschema.ValidationError
+	leaves(e, func(e *jsonschema.ValidationError) { all = append(all, e) })
+	if len(all) <= MaxViolations {
+		return all
+	}
+	slices.SortFunc(all, func(a, b *jsonschema.ValidationError) int {
+		return slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, byStep)
+	})
+	n := MaxViolations
+	for n < len(all) && slices.Equal(all[n].InstanceLocation, all[n-1].InstanceLocation) {
+		n++
+	}
+	return all[:n]
 }
+
+// byStep puts the shorter first, so that element 9 comes before element 10.
+func byStep(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // ValidateJSON decodes a JSON text and validates it.
 func (s *Validator) ValidateJSON(raw json.RawMessage) []Violation {

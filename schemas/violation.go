@@ -99,10 +99,17 @@ func decimal(r *big.Rat) string {
 	return strings.TrimRight(r.FloatString(12), "0")
 }
 
+// maxNames is how many names a message lists.
+const maxNames = 20
+
 func list(names []string) string {
-	q := make([]string, len(names))
+	q := make([]string, 0, maxNames+1)
 	for i, n := range names {
-		q[i] = strconv.Quote(n)
+		if i == maxNames {
+			q = append(q, fmt.Sprintf("and %d more", len(names)-maxNames))
+			break
+		}
+		q = append(q, strconv.Quote(n))
 	}
 	return strings.Join(q, ", ")
 }

@@ -84,12 +84,26 @@ type Usage struct {
 	Reasoning   int64 `json:"reasoning,omitempty"`
 }
 
+// MaxTokens is the largest count that is believed: a million times the largest context window there is.
+const MaxTokens = 1 << 40
+
+// Sane says whether every count is one that a server may report: not negative, and not above MaxTokens.
+func (u Usage) Sane() bool {
+	for _, n := range [...]int64{u.Input, u.CachedInput, u.Output, u.Reasoning} {
+		if n < 0 || n > MaxTokens {
+			return false
+		}
+	}
+	return true
+}
+
 // Total is what a token ceiling counts.
-func (u Usage) Total() int64 { return u.Input + u.Output }
+func (u Usage) Total() int64 { return AddCapped(u.Input, u.Output) }
 
 // Add gives the sum of two.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.CachedInput + v.CachedInput, u.Output + v.Output, u.Reasoning + v.Reasoning}
+	return Usage{AddCapped(u.Input, v.Input), AddCapped(u.CachedInput, v.CachedInput), AddCapped(u.Output, v.Output),
+		AddCapped(u.Reasoning, v.Reasoning)}
 }
 
 // ToolResult is what a tool gave. A failing tool is a result with IsError, never a Go error.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 	"time"
@@ -55,6 +56,15 @@ func (u *USD) UnmarshalJSON(b []byte) error {
 	v, err := ParseUSD(string(b))
 	*u = v
 	return err
+}
+
+// AddCapped adds two amounts that are not negative. A sum too large for 64 bits is the largest there is: a figure that a
+// server made up must never turn into a small or a negative one.
+func AddCapped[T ~int64](a, b T) T {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // Duration is a length of time, written as a Go duration string such as 90s or 15m. Zero means no limit wherever a

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -27,8 +28,9 @@ type app struct {
 	lookup         func(string) (string, bool)
 	now            func() time.Time
 	newID          func() string
-	width          int  // columns of the terminal on standard error; 0: it is none
-	signals        bool // handle Ctrl-C and SIGTERM
+	size           func() (cols, rows int)           // of the terminal on standard error; nil: it is none
+	tick           func() (<-chan time.Time, func()) // the time, now and then, until stopped; called on a terminal only
+	signals        bool                              // handle Ctrl-C and SIGTERM
 
 	environment map[string]string // nil unless the program started itself again without its environment
 	closed      bool              // other processes of this user cannot read this one
@@ -50,14 +52,23 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return a.exit(err)
 }
 
-// output is standard output. It keeps the first failure, so that a result nobody received is no success.
+// output is standard output. It keeps the first failure, so that a result nobody received is no success. A reader that
+// has gone has received what it wanted: the rest goes nowhere, and what the command does goes on (SP-05).
 type output struct {
-	w   io.Writer
-	err error
+	w    io.Writer
+	gone bool
+	err  error
 }
 
 func (o *output) Write(b []byte) (int, error) {
+	if o.gone {
+		return len(b), nil
+	}
 	n, err := o.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		o.gone = true
+		return len(b), nil
+	}
 	if o.err == nil {
 		o.err = err
 	}
@@ -75,15 +86,25 @@ func randomID() string {
 	return "run_" + time.Now().UTC().Format("20060102T150405") + "_" + hex.EncodeToString(b[:])
 }
 
-// widthOf gives the columns of a terminal, or 0 for anything else.
-func widthOf(f *os.File) int {
-	if !term.IsTerminal(int(f.Fd())) {
-		return 0
+// sizeOf tells how large a terminal is now. nil: the file is none. One that does not say has 80 columns and 24 rows.
+func sizeOf(f *os.File) func() (cols, rows int) {
+	fd := int(f.Fd())
+	if !term.IsTerminal(fd) {
+		return nil
 	}
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-		return w
+	return func() (cols, rows int) {
+		cols, rows, err := term.GetSize(fd)
+		if err != nil || cols <= 0 || rows <= 0 {
+			return 80, 24
+		}
+		return cols, rows
 	}
-	return 80
+}
+
+// everySecond gives the time once a second, until it is stopped.
+func everySecond() (<-chan time.Time, func()) {
+	t := time.NewTicker(time.Second)
+	return t.C, t.Stop
 }
 
 // logger gives the commentary. It is off unless asked for.

@@ -20,11 +20,12 @@ import (
 const review = "../../examples/teams/04-required-review.yaml"
 
 // call runs one command in this process, with time and ids that do not change.
-func call(t *testing.T, width int, args ...string) (stdout, stderr string, code int) {
+// cols is 0 away from a terminal, which otherwise has 24 rows and no ticks.
+func call(t *testing.T, cols int, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, width: width,
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, tick: func() (<-chan time.Time, func()) { return nil, func() {} },
 		lookup: func(name string) (string, bool) {
 			if name == "HOME" || name == "PATH" {
 				return os.LookupEnv(name)
@@ -33,6 +34,9 @@ func call(t *testing.T, width int, args ...string) (stdout, stderr string, code 
 		},
 		now:   func() time.Time { now = now.Add(time.Millisecond); return now },
 		newID: func() string { return "run_test" }}
+	if cols > 0 {
+		a.size = func() (int, int) { return cols, 24 }
+	}
 	code = a.main(context.Background(), args)
 	return out.String(), errs.String(), code
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,13 +14,15 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/report"
+	"github.com/open-multi-agent/oma/spec"
 )
 
 type gateFlags struct {
 	teamFlags
 	team, plan, events, format, output    string
 	unbound, notApplicable, requireSigned bool
-	noLog                                 bool
+	noLog, tree                           bool
+	state                                 string
 }
 
 func (a *app) gateCommand() *cobra.Command {
@@ -35,8 +39,10 @@ func (a *app) gateCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.team, "team", "", "the team file the run must have been of")
 	fl.StringVar(&f.plan, "plan", "", "the saved plan the run must have been of")
-	fl.StringVar(&f.events, "events", "", "the run's event log (default: events.jsonl beside the receipt, if it is there)")
+	fl.StringVar(&f.events, "events", "", "the run's event log (default: events.jsonl beside the receipt, else that of the run in the state folder)")
+	fl.StringVar(&f.state, "state", "", "the folder the run was kept in (OMA_STATE)")
 	fl.BoolVar(&f.noLog, "no-log", false, "let a receipt pass without its event log")
+	fl.BoolVar(&f.tree, "tree", false, "hold the files that required roles looked at against what is there now")
 	fl.BoolVar(&f.unbound, "unbound", false, "let a receipt vouch for itself")
 	fl.BoolVar(&f.notApplicable, "allow-not-applicable", false, "let a run pass that required nothing")
 	fl.BoolVar(&f.requireSigned, "require-signed", false, "fail a receipt without a signature")
@@ -53,12 +59,24 @@ func (a *app) gate(path string, f *gateFlags) error {
 	if !ok {
 		return usage("--format %q is not text, json, junit or github", f.format)
 	}
-	if f.noLog && f.events != "" {
+	switch {
+	case f.noLog && f.events != "":
 		return usage("--no-log and --events exclude each other")
+	case f.state != "" && (f.noLog || f.events != ""):
+		return usage("--state says where the event log is: it has no use beside --events or --no-log")
 	}
 	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
-	if err := a.yardstick(f, &o); err != nil {
+	c, err := a.yardstick(f)
+	if err != nil {
 		return err
+	}
+	if c != nil {
+		o.Plan = c.plan
+	}
+	if f.tree {
+		if o.Tree, err = a.treesNow(c, path, f); err != nil {
+			return err
+		}
 	}
 	v := a.verdict(path, f, o)
 	if err := render(a.stdout, v); err != nil {
@@ -81,7 +99,7 @@ func (a *app) verdict(path string, f *gateFlags, o runtime.GateOptions) *runtime
 	if f.noLog {
 		return runtime.Gate(data, o)
 	}
-	log, err := openLog(path, f.events)
+	log, err := a.openLog(path, data, f)
 	if err != nil {
 		a.say("the event log cannot be read: %v", err)
 	}
@@ -101,54 +119,110 @@ func cause(err error) error {
 	return err
 }
 
-// yardstick gives the gate a plan from outside the receipt.
-func (a *app) yardstick(f *gateFlags, o *runtime.GateOptions) error {
+// yardstick gives the gate a plan from outside the receipt, with the folder its paths are relative to. nil: none was given.
+func (a *app) yardstick(f *gateFlags) (*compiled, error) {
 	flag := f.given()
 	if f.plan == "" {
 		flag = f.givenOrRequired()
 	}
 	switch {
 	case f.team != "" && f.plan != "":
-		return usage("--team and --plan exclude each other")
+		return nil, usage("--team and --plan exclude each other")
 	case f.team == "" && flag != "":
-		return usage("--%s belongs to --team FILE", flag)
+		return nil, usage("--%s belongs to --team FILE", flag)
 	case f.team != "":
-		c, err := a.compile(f.team, &f.teamFlags)
-		if err != nil {
-			return err
-		}
-		o.Plan = c.plan
-	case f.plan != "":
-		data, err := readFile(f.plan)
-		if err != nil {
-			return usage("--plan: %v", err)
-		}
-		if o.Plan, err = runtime.ReadPlan(data); err != nil {
-			return badPlan(f.plan, err)
-		}
-		return a.problems(inFile(f.plan, notEnforced(o.Plan, f.require)), false)
+		return a.compile(f.team, &f.teamFlags)
+	case f.plan == "":
+		return nil, nil
 	}
-	return nil
+	data, err := readFile(f.plan)
+	if err != nil {
+		return nil, usage("--plan: %v", err)
+	}
+	p, err := runtime.ReadPlan(data)
+	if err != nil {
+		return nil, badPlan(f.plan, err)
+	}
+	return &compiled{plan: p, file: f.plan, dir: filepath.Dir(f.plan)}, a.problems(inFile(f.plan, notEnforced(p, f.require)), false)
 }
 
-// openLog opens the event log that was named, or the one beside the receipt. Without either there is none. Only a
-// regular file is opened: a pipe could keep the gate waiting for ever.
-func openLog(receipt, named string) (io.ReadCloser, error) {
-	path := named
-	if path == "" {
-		if receipt == "-" {
-			return nil, nil
-		}
-		path = filepath.Join(filepath.Dir(receipt), "events.jsonl")
+// treesNow looks at the folders of the plan as they are, without the evidence that may lie in them.
+func (a *app) treesNow(c *compiled, receipt string, f *gateFlags) (func(string) (string, error), error) {
+	if c == nil {
+		return nil, usage("--tree belongs to --team FILE or --plan FILE")
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && named == "":
-		return nil, nil
-	case err != nil:
+	w, err := a.newWiring(c)
+	if err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	for _, path := range []string{receipt, filepath.Join(filepath.Dir(receipt), logName), f.events, f.state} {
+		if abs, err := filepath.Abs(path); err == nil && path != "" {
+			w.outputs = append(w.outputs, abs)
+		}
+	}
+	return func(cwd string) (string, error) { return w.tree(context.Background(), &spec.PlanAgent{Cwd: cwd}) }, nil
+}
+
+// logName is what the event log of a run is called in the run's folder.
+const logName = "events.jsonl"
+
+func besideReceipt(receipt string) string { return filepath.Join(filepath.Dir(receipt), logName) }
+
+// openLog opens the event log that was named. Otherwise it is the one beside the receipt, else that of the run in the
+// state folder; without either there is none.
+func (a *app) openLog(path string, receipt []byte, f *gateFlags) (*os.File, error) {
+	if f.events != "" {
+		return openRegular(f.events)
+	}
+	if path != "-" {
+		log, err := openRegular(besideReceipt(path))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return log, err
+		}
+	}
+	kept, ok := a.keptLog(receipt, f)
+	if !ok {
+		return nil, nil
+	}
+	log, err := openRegular(kept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return log, err
+}
+
+// keptLog is where the run of a receipt keeps its log unless somebody moves it. Without a team file or a plan there is no
+// project, and only a state folder that is named.
+func (a *app) keptLog(receipt []byte, f *gateFlags) (path string, ok bool) {
+	var r struct {
+		RunID string `json:"runId"`
+	}
+	if json.Unmarshal(receipt, &r) != nil || r.RunID == "" || filepath.Base(r.RunID) != r.RunID || !filepath.IsLocal(r.RunID) {
+		return "", false
+	}
+	yardstick := cmp.Or(f.team, f.plan)
+	if yardstick == "" && f.state == "" && a.getenv("OMA_STATE") == "" {
+		return "", false
+	}
+	project, err := filepath.Abs(filepath.Dir(yardstick))
+	if err != nil {
+		return "", false
+	}
+	state, err := a.stateDir(f.state, project)
+	if err != nil {
+		return "", false
+	}
+	return filepath.Join(state, "runs", r.RunID, logName), true
+}
+
+// openRegular opens a regular file only: a pipe could keep the gate waiting for ever.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return os.Open(path)
 }

@@ -27,7 +27,7 @@ const gcPercent = 200
 
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, now: time.Now, newID: randomID,
-		width: widthOf(os.Stderr), signals: true, closed: closeProcess(), environment: hiddenEnvironment()}
+		size: sizeOf(os.Stderr), tick: everySecond, signals: true, closed: closeProcess(), environment: hiddenEnvironment(os.Environ())}
 	if a.environment != nil {
 		a.lookup = func(name string) (string, bool) { v, ok := a.environment[name]; return v, ok }
 	}

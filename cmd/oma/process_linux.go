@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +37,9 @@ func (a *app) hideSecrets(w *wiring) error {
 		return err
 	}
 	fd, err := memoryFile("environment", env)
+	if err == nil && !holdsEnvironment(fd) { // the new start would not know it either, and start again
+		err = errors.New("/proc does not show this process")
+	}
 	if err != nil {
 		return fmt.Errorf("the environment cannot be hidden from bash: %w", err)
 	}
@@ -78,9 +83,21 @@ func memoryFile(name string, data []byte) (int, error) {
 }
 
 // hiddenEnvironment reads the environment that hideSecrets put away. nil: the program was started in the usual way.
-func hiddenEnvironment() map[string]string {
-	fd, err := strconv.Atoi(os.Getenv(environmentFD))
-	if err != nil {
+// Whoever starts it can set the variable: it counts only beside what hideSecrets leaves, and only for a file of its kind.
+// Any other file is not touched.
+func hiddenEnvironment(environ []string) map[string]string {
+	fd := -1
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if name == environmentFD {
+			if n, err := strconv.Atoi(value); err == nil {
+				fd = n
+			}
+		} else if !slices.Contains(kept, name) {
+			return nil
+		}
+	}
+	if fd < 0 || !holdsEnvironment(fd) {
 		return nil
 	}
 	f := os.NewFile(uintptr(fd), "environment")
@@ -96,6 +113,17 @@ func hiddenEnvironment() map[string]string {
 		}
 	}
 	return env
+}
+
+// holdsEnvironment says whether a descriptor is a file that memoryFile made for the environment. No file of a file system
+// has seals and that name.
+func holdsEnvironment(fd int) bool {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil || !strings.HasPrefix(name, "/memfd:oma-environment") {
+		return false
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return err == nil
 }
 
 // machine says what this machine adds to the plan's enforcement map. With bash the control secrets is never enforced:

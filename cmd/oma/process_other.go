@@ -9,6 +9,6 @@ func closeProcess() bool { return false }
 
 func (a *app) hideSecrets(*wiring) error { return nil }
 
-func hiddenEnvironment() map[string]string { return nil }
+func hiddenEnvironment([]string) map[string]string { return nil }
 
 func (s *session) machine(c spec.Control) spec.Control { return c }

@@ -4,24 +4,29 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
 // progress tells a person on standard error what is going on: one plain line for each change of state. On a terminal
-// one line for each running task stands below them and is redrawn in place.
+// one line for each running task stands below them and is redrawn in place, at each change and once a second.
 type progress struct {
 	app    *app
 	redact func(string) string // a denial or a cause may quote what a model wrote
 	quiet  bool
 	live   bool
-	drawn  int   // lines below, to be taken away before the next text
-	now    int64 // time of the last result
-	width  int
 	prices map[string]spec.Price
-	tasks  map[string]*taskProgress
-	order  []string
+	stop   func() // ends the ticks and waits until nothing is drawn any more; nil: there are none
+
+	mu    sync.Mutex // guards what follows, and standard error while lines are drawn
+	drawn []int      // runes of each line below, to be taken away before the next text
+	now   int64      // milliseconds since 1970: of the last result or tick
+	tasks map[string]*taskProgress
+	order []string
 }
 
 type taskProgress struct {
@@ -36,8 +41,7 @@ type taskProgress struct {
 
 func newProgress(a *app, p *spec.Plan, redact func(string) string, quiet bool) *progress {
 	pr := &progress{app: a, redact: redact, quiet: quiet, tasks: map[string]*taskProgress{}, prices: map[string]spec.Price{}}
-	pr.live = a.width > 0 && a.getenv("TERM") != "dumb" && a.getenv("CI") == ""
-	pr.width = a.width - 1
+	pr.live = a.size != nil && a.getenv("TERM") != "dumb" && a.getenv("CI") == ""
 	for i := range p.Agents {
 		pr.prices[p.Agents[i].Name], _ = p.Price(&p.Agents[i])
 	}
@@ -49,8 +53,10 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 	if p.quiet || e.TaskID == "" {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if res != nil {
-		p.now = res.At
+		p.now = max(p.now, res.At)
 	}
 	t := p.tasks[e.TaskID]
 	switch {
@@ -80,6 +86,7 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At}
 		p.order = append(p.order, e.TaskID)
 		p.line("%s: started", e.AgentName)
+		p.start()
 	case spec.TaskCompleted:
 		t := p.tasks[e.TaskID]
 		p.line("%s: completed in %d turns, %d tokens", e.AgentName, t.turn, t.tokens)
@@ -96,31 +103,105 @@ func (p *progress) drop(id string) {
 	p.order = slices.DeleteFunc(p.order, func(o string) bool { return o == id })
 }
 
-func (p *progress) line(format string, args ...any) {
-	p.clear()
-	fmt.Fprintln(p.app.stderr, p.app.outside(p.redact(fmt.Sprintf(format, args...))))
+// start begins to move the time on, once something runs that takes some.
+func (p *progress) start() {
+	if !p.live || p.stop != nil {
+		return
+	}
+	ticks, stop := p.app.tick()
+	end, ended := make(chan struct{}), make(chan struct{})
+	p.stop = func() {
+		stop()
+		close(end)
+		<-ended
+	}
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case t := <-ticks:
+				p.elapse(t)
+			case <-end:
+				return
+			}
+		}
+	}()
 }
 
-// shown is how many running tasks have a line; the rest are counted.
-const shown = 8
+func (p *progress) elapse(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = max(p.now, t.UnixMilli())
+	if len(p.order) > 0 {
+		p.redraw()
+	}
+}
 
-// redraw shows what is running now.
+// close is called when no more effects come. Nothing is drawn after it.
+func (p *progress) close() {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write("")
+}
+
+func (p *progress) line(format string, args ...any) {
+	p.write(p.app.outside(p.redact(fmt.Sprintf(format, args...))) + "\n")
+}
+
+// maxLines is how many running tasks have a line at most; the rest are counted.
+const maxLines = 8
+
+// redraw shows what is running now, in what the terminal has room for now: above the cursor's own line, and with one more
+// for the count. What does not fit on the screen could not be taken away again.
 func (p *progress) redraw() {
 	if !p.live {
 		return
 	}
-	p.clear()
-	var b strings.Builder
-	for i, id := range p.order {
-		if i == shown {
-			fmt.Fprintf(&b, "  and %d more\n", len(p.order)-shown)
-			p.drawn++
-			break
-		}
-		b.WriteString(cutTo(escape(p.redact(p.tasks[id].line(p.now))), p.width) + "\n")
-		p.drawn++
+	cols, rows := p.app.size()
+	room := min(maxLines, max(0, rows-2), len(p.order))
+	var lines []string
+	for _, id := range p.order[:room] {
+		lines = append(lines, escape(p.redact(p.tasks[id].line(p.now))))
 	}
-	fmt.Fprint(p.app.stderr, b.String())
+	if rest := len(p.order) - room; rest > 0 && rows > 1 {
+		lines = append(lines, fmt.Sprintf("  and %d more", rest))
+	}
+	var b strings.Builder
+	var drawn []int
+	for _, line := range lines {
+		line = cutTo(line, cols-1)
+		b.WriteString(line + "\n")
+		drawn = append(drawn, utf8.RuneCountInString(line))
+	}
+	p.write(b.String())
+	p.drawn = drawn
+}
+
+// write puts text in the place of the lines below, in one piece so that nothing flickers.
+func (p *progress) write(text string) {
+	if text = p.erase() + text; text != "" {
+		fmt.Fprint(p.app.stderr, text)
+	}
+}
+
+// erase takes the lines below away. In a window that has become narrower since, each takes the rows it was broken into.
+func (p *progress) erase() string {
+	if len(p.drawn) == 0 {
+		return ""
+	}
+	cols, rows := p.app.size()
+	up := 0
+	for _, n := range p.drawn {
+		up += max(1, (n+cols-1)/cols)
+	}
+	p.drawn = nil
+	if up = min(up, rows-1); up < 1 {
+		return "\r\x1b[J"
+	}
+	return fmt.Sprintf("\x1b[%dA\x1b[J", up)
 }
 
 func (t *taskProgress) line(now int64) string {
@@ -140,19 +221,10 @@ func (t *taskProgress) line(now int64) string {
 // cutTo keeps a line from wrapping, which would break the redrawing.
 func cutTo(s string, width int) string {
 	if r := []rune(s); len(r) > width {
-		return string(r[:width])
+		return string(r[:max(0, width)])
 	}
 	return s
 }
-
-func (p *progress) clear() {
-	if p.drawn > 0 {
-		fmt.Fprintf(p.app.stderr, "\x1b[%dA\x1b[J", p.drawn)
-		p.drawn = 0
-	}
-}
-
-func (p *progress) close() { p.clear() }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

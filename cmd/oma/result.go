@@ -49,6 +49,7 @@ func (s *session) finish(res *runtime.Result) error {
 	err = errors.Join(err, s.writeCassette(), s.result(res))
 	s.summary(res.Receipt)
 	if !s.f.quiet && path != "" {
+		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.gateLine(path))))
 		fmt.Fprintf(s.stderr, "receipt: %s\n", path)
 	}
 	if err != nil {

@@ -212,7 +212,7 @@ func (s *session) journal() (runtime.Journal, error) {
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("the state folder cannot be made: %w", err)
 	}
-	j, err := runtime.CreateFileJournal(filepath.Join(s.folder, "events.jsonl"))
+	j, err := runtime.CreateFileJournal(filepath.Join(s.folder, logName))
 	if err != nil {
 		return nil, fmt.Errorf("the event log cannot be made: %w", err)
 	}

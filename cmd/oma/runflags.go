@@ -18,6 +18,8 @@ type runFlags struct {
 	maxCost, failOn                     string
 	maxDuration, grace                  time.Duration
 	requireGovernance                   bool
+
+	changed func(flag string) bool // on the command line, whatever its value
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -26,7 +28,10 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run FILE|PLAN",
 		Short: "Plan and run a team, or run a saved plan exactly, and leave a receipt",
 		Args:  argsExactly(1, "one team file or saved plan"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.changed = cmd.Flags().Changed
+			return a.run(cmd.Context(), args[0], &f)
+		},
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
@@ -49,17 +54,22 @@ func (a *app) runCommand() *cobra.Command {
 // ceilings reads the narrowing flags.
 func (f *runFlags) ceilings() (spec.Budgets, error) {
 	b := spec.Budgets{MaxTokenBudget: f.maxTokens, MaxDuration: spec.Duration(f.maxDuration)}
-	if f.maxTokens < 0 || f.maxDuration < 0 {
-		return b, usage("a ceiling is above 0")
+	switch {
+	case f.changed("max-token-budget") && f.maxTokens <= 0:
+		return b, usage("--max-token-budget %d is no ceiling, which is above 0", f.maxTokens)
+	case f.changed("max-duration") && f.maxDuration <= 0:
+		return b, usage("--max-duration %s is no ceiling, which is above 0", f.maxDuration)
+	case f.grace < 0:
+		return b, usage("--grace %s is below 0", f.grace)
 	}
-	if f.maxCost != "" {
+	if f.changed("max-cost-budget") {
 		v, err := spec.ParseUSD(f.maxCost)
 		if err != nil || v <= 0 {
 			return b, usage("--max-cost-budget %q is no amount above 0", f.maxCost)
 		}
 		b.MaxCostBudget = &v
 	}
-	if f.failOn != "" && f.failOn != "denied" {
+	if f.changed("fail-on") && f.failOn != "denied" {
 		return b, usage("--fail-on %q is not denied", f.failOn)
 	}
 	if !slices.Contains([]string{"text", "json", "yaml", "ndjson"}, f.output) {

@@ -29,9 +29,10 @@ func (a *app) watchSignals(parent context.Context, grace time.Duration) *interru
 	// A reader that goes away must not end the run without a receipt. Notify, not Ignore: commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ch := make(chan os.Signal, 2)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(ch, syscall.SIGHUP)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // nohup ignores one, and a script those of its jobs in the background: so it stays
+			signal.Notify(ch, s)
+		}
 	}
 	in.stop = func() {
 		signal.Stop(ch)

@@ -11,11 +11,12 @@ var errGone = errors.New("gone")
 type countdown struct {
 	context.Context
 	left int
+	err  error // what it ends with
 }
 
 func (c *countdown) Err() error {
 	if c.left--; c.left < 0 {
-		return errGone
+		return c.err
 	}
 	return nil
 }

@@ -51,6 +51,18 @@ func (f *ignoreFile) ignored(name string, isDir bool) bool {
 	return false
 }
 
+// noName is a name that no rule spells out.
+const noName = "\x00no name\x00"
+
+// lifted gives the rules that hold in a folder somebody named: none, if they leave out whatever it holds. To have a
+// folder searched it is enough to name it, as for a file.
+func (f *ignoreFile) lifted(name string) *ignoreFile {
+	if f.ignored(path.Join(name, noName), false) {
+		return nil
+	}
+	return f
+}
+
 // with adds the .gitignore of an open folder, if there is one. A link is not read, as git does.
 func (f *ignoreFile) with(dir *os.Root, name string, buf *bytes.Buffer) *ignoreFile {
 	info, err := dir.Lstat(".gitignore")

@@ -36,15 +36,19 @@ func Infos() []spec.ToolInfo {
 				"that file_read adds; give more context around it, or set replace_all. Both texts are taken literally."},
 		{Name: Grep, ReadOnly: true, InputSchema: spec.Schema(grepSchema),
 			Description: "Search file contents, line by line, with a regular expression in RE2 syntax (no lookaround, no backreferences; (?i) ignores case). " +
-				"Gives PATH:LINE:TEXT, sorted by path. Leaves out binary files, links, and what .gitignore names."},
+				"Gives PATH:LINE:TEXT, sorted by path. Stops after 30 seconds. Skips binary files. " + leavesOut},
 		{Name: Glob, ReadOnly: true, InputSchema: spec.Schema(globSchema),
 			Description: "List files by name, sorted, ignoring case. A pattern without / matches the file's own name in any folder (*.go); with / it matches the path below " +
-				"path (src/**/*.ts). * and ? stay within a folder, ** spans folders, {a,b} and [a-z] work. Leaves out links and what .gitignore names."},
+				"path (src/**/*.ts). * and ? stay within a folder, ** spans folders, {a,b} and [a-z] work. " + leavesOut},
 		{Name: Bash, Consequential: true, InputSchema: spec.Schema(bashSchema),
 			Description: "Run a command with bash -c, without input. It starts in the working directory or in cwd below it. Each call is a new shell. " +
 				"timeout is in milliseconds. What the command leaves in the background is killed when the call ends. Very long output loses its middle."},
 	}
 }
+
+// leavesOut is said of both searches.
+const leavesOut = "Leaves out links, what .gitignore names, and folders .git, .svn, .hg, node_modules, .next, dist and build, unless given as path; " +
+	"the last line says what it left out."
 
 // The limits in these schemas are what the rules may rely on: a rule's cost is computed from maxLength. Lengths are in
 // runes. Texts of a file are bounded like a call's arguments as a whole, at 1 MiB.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
@@ -46,7 +47,7 @@ func Open(o Options, granted []string) ([]runtime.Tool, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &toolbox{workspace: w, locks: o.Locks, shell: newShell(o)}
+	t := &toolbox{workspace: w, locks: o.Locks, shell: newShell(o), searchTime: searchTime}
 	if t.locks == nil {
 		t.locks = &Locks{}
 	}
@@ -64,6 +65,8 @@ type toolbox struct {
 	*workspace
 	locks *Locks
 	shell *shell
+	// searchTime is how long one search may take.
+	searchTime time.Duration
 }
 
 // Close waits until no command runs any more.

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -170,6 +171,21 @@ func TestInfos(t *testing.T) {
 		for _, bad := range []string{f.Refuses, `{}`, `[]`, `{"other":1}`, strings.Replace(f.Accepts, "{", `{"other":1,`, 1)} {
 			if len(v.ValidateJSON([]byte(bad))) == 0 {
 				t.Errorf("%s accepts %s", f.Name, bad)
+			}
+		}
+	}
+}
+
+// The descriptions name every folder that searches skip.
+func TestInfosNameSkippedFolders(t *testing.T) {
+	b := newBox(t, nil)
+	for _, name := range []string{".git", ".svn", ".hg", "node_modules", ".next", "dist", "build"} {
+		if !skipped(name, fs.ModeDir) {
+			t.Errorf("%s is not skipped", name)
+		}
+		for _, tool := range []string{Grep, Glob} {
+			if !strings.Contains(b.tools[tool].Description, " "+name) {
+				t.Errorf("%s does not say that it skips %s", tool, name)
 			}
 		}
 	}

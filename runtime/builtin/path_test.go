@@ -63,8 +63,8 @@ func TestLinksOutPC02(t *testing.T) {
 	}
 	b.wantError(FileRead, in{"path": "loop"}, "too many links")
 	b.wantError(Bash, in{"command": "pwd", "cwd": "d"}, outsideText)
-	b.want(Grep, in{"pattern": "needle", "path": b.dir}, "No matches found.")
-	b.want(Glob, in{"pattern": "**"}, "No files matched.")
+	b.want(Grep, in{"pattern": "needle", "path": b.dir}, "No matches found.\n(left out: 7 links)")
+	b.want(Glob, in{"pattern": "**"}, "No files matched.\n(left out: 7 links)")
 	b.wantFile("out/s.txt", "needle")
 	if e, _ := os.ReadDir(filepath.Join(b.outer, "out")); len(e) != 1 {
 		t.Error("something was made outside:", e)
@@ -144,9 +144,9 @@ func TestUncontained(t *testing.T) {
 	b.want(FileRead, in{"path": "../out/s.txt"}, "1\tneedle")
 	b.want(FileRead, in{"path": "l.txt"}, "1\tneedle")
 	b.want(Grep, in{"pattern": "needle", "path": out}, out+"/s.txt:1:needle")
-	b.want(Grep, in{"pattern": "needle"}, "No matches found.")
+	b.want(Grep, in{"pattern": "needle"}, "No matches found.\n(left out: 1 file by .gitignore, 1 link)")
 	b.want(Glob, in{"pattern": out + "/*", "path": b.outer}, out+"/s.txt")
-	b.want(Glob, in{"pattern": "*.txt"}, "a.txt")
+	b.want(Glob, in{"pattern": "*.txt"}, "a.txt\n(left out: 1 link)")
 	b.want(FileWrite, in{"path": out + "/new/b.txt", "content": "x"}, `Created "`+out+`/new/b.txt" (1 line, 1 bytes).`)
 	b.want(Bash, in{"command": "pwd", "cwd": out}, out+"\n")
 	b.wantError(FileWrite, in{"path": out + "/.git/config", "content": "x"}, "protected")

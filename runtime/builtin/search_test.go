@@ -18,12 +18,13 @@ func TestGrepW9(t *testing.T) {
 		"bin": "func\x00", "latin": "func caf\xe9", "large": strings.Repeat("func\n", maxFile/5+1), "node_modules/m/x.go": "func M", "sub/.git/x.go": "func G",
 		"build/x.go": "func X", "dist": "func file named dist", "link.go": "-> a.go", "ldir": "-> sub",
 	})
-	large := "\n(1 file over 10485760 bytes not searched)"
+	const out = "\n(left out: folders .git, build and node_modules, "
+	const large = "\n(1 file over 10485760 bytes not searched)" + out + "2 links, 1 binary file)"
 	b.want(Grep, in{"pattern": `^\s*func \w`}, ".hidden/e.go:1:func E\na.go:2:func A() {}\nb.txt:1:func text\ndist:1:func file named dist\n"+
 		"latin:1:func caf\uFFFD\nsub/c.go:2:\tfunc C()\nsub/deep/d.GO:1:func D"+large)
-	b.want(Grep, in{"pattern": "func", "glob": "*.go"}, ".hidden/e.go:1:func E\na.go:2:func A() {}\nsub/c.go:2:\tfunc C()\nsub/deep/d.GO:1:func D")
-	b.want(Grep, in{"pattern": "func", "glob": "deep/*", "path": "sub"}, "sub/deep/d.GO:1:func D")
-	b.want(Grep, in{"pattern": "func", "glob": "sub/*", "path": "sub"}, "No matches found.")
+	b.want(Grep, in{"pattern": "func", "glob": "*.go"}, ".hidden/e.go:1:func E\na.go:2:func A() {}\nsub/c.go:2:\tfunc C()\nsub/deep/d.GO:1:func D"+out+"1 link)")
+	b.want(Grep, in{"pattern": "func", "glob": "deep/*", "path": "sub"}, "sub/deep/d.GO:1:func D\n(left out: folder .git)")
+	b.want(Grep, in{"pattern": "func", "glob": "sub/*", "path": "sub"}, "No matches found.\n(left out: folder .git)")
 	b.want(Grep, in{"pattern": "func", "path": "sub/c.go"}, "sub/c.go:2:\tfunc C()")
 	b.want(Grep, in{"pattern": "func", "path": "sub/c.go", "glob": "*.txt"}, "No matches found.")
 	b.want(Grep, in{"pattern": "func", "path": "link.go"}, "a.go:2:func A() {}")
@@ -33,13 +34,13 @@ func TestGrepW9(t *testing.T) {
 	b.want(Grep, in{"pattern": "FUNC [AD]$"}, "No matches found."+large)
 	b.want(Grep, in{"pattern": "(?i)FUNC D$"}, "sub/deep/d.GO:1:func D"+large)
 	b.want(Grep, in{"pattern": "func", "maxResults": int64(2), "glob": "*.go"},
-		".hidden/e.go:1:func E\na.go:2:func A() {}\n(results capped at 2; narrow the pattern, path or glob to see the rest)")
+		".hidden/e.go:1:func E\na.go:2:func A() {}\n(results capped at 2; narrow the pattern, path or glob to see the rest)"+out+"1 link)")
 	b.want(Grep, in{"pattern": "func", "maxResults": int64(4), "glob": "*.go"},
-		".hidden/e.go:1:func E\na.go:2:func A() {}\nsub/c.go:2:\tfunc C()\nsub/deep/d.GO:1:func D")
+		".hidden/e.go:1:func E\na.go:2:func A() {}\nsub/c.go:2:\tfunc C()\nsub/deep/d.GO:1:func D"+out+"1 link)")
 	b.wantError(Grep, in{"pattern": "a(b"}, "Invalid regular expression: missing closing ): \"a(b\".")
 	b.wantError(Grep, in{"pattern": "(?=a)"}, "Invalid regular expression: invalid or unsupported Perl syntax")
 	b.wantError(Grep, in{"pattern": "((a{10}){10}){10}{9}"}, "Invalid regular expression: ")
-	b.wantError(Grep, in{"pattern": "((a|b){20}){45}"}, "over the limit of 2000")
+	b.wantError(Grep, in{"pattern": "((a|b){20}){45}"}, "over the limit of 1000")
 	b.wantError(Grep, in{"pattern": "x", "path": "none"}, `"none": no such file or directory`)
 	b.wantError(Grep, in{"pattern": "x", "glob": "[a"}, `invalid pattern "[a"`)
 	if r := b.call(Grep, in{"pattern": "func"}); r.FilesRead != nil {
@@ -55,7 +56,7 @@ func TestGrepLongLines(t *testing.T) {
 
 func TestGlobW10(t *testing.T) {
 	b := newBox(t, map[string]string{
-		"src/a.ts": "", "src/deep/b.ts": "", "src/deep/c.tsx": "", "README.md": "", "x/src/d.ts": "", "dist/e.ts": "", "a[1].txt": "", "l.ts": "-> src/a.ts", ".env": "",
+		"src/a.ts": "", "src/deep/b.ts": "", "src/deep/c.tsx": "", "README.md": "", "x/src/d.ts": "", "a[1].txt": "", ".env": "",
 		"b/z": "", "b-a": "", "b.a": "",
 	})
 	for pattern, want := range map[string]string{
@@ -120,9 +121,10 @@ func TestGitignoreD10(t *testing.T) {
 	})
 	b.want(Glob, in{"pattern": "**"}, strings.Join([]string{
 		".gitignore", "a.c", "keep.log", "only", "open/kept", "out", "sub/.gitignore", "sub/b.log", "sub/in/only", "sub/sub/anchored.txt", "sub/top", "x1.z",
+		"(left out: 12 files and 2 folders by .gitignore)",
 	}, "\n"))
 	// The rules above the folder searched hold too; a file named is searched whatever ignores it.
-	b.want(Glob, in{"pattern": "*", "path": "sub"}, "sub/.gitignore\nsub/b.log\nsub/in/only\nsub/sub/anchored.txt\nsub/top")
+	b.want(Glob, in{"pattern": "*", "path": "sub"}, "sub/.gitignore\nsub/b.log\nsub/in/only\nsub/sub/anchored.txt\nsub/top\n(left out: 2 files and 1 folder by .gitignore)")
 	b.want(Glob, in{"pattern": "*", "path": "sub/out"}, "sub/out/x")
 	b.want(Glob, in{"pattern": "*", "path": "a.log"}, "a.log")
 }
@@ -157,8 +159,12 @@ func TestGitignoreAgainstGit(t *testing.T) {
 		}
 		want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 		r := b.call(Glob, in{"pattern": "**"})
-		got := strings.Split(r.Text, "\n")
-		if r.Text == "No files matched." {
+		listing, note, _ := strings.Cut(r.Text, "\n(left out: ")
+		if !strings.HasSuffix(note, "folder .git)") {
+			t.Errorf("the note is %q", note)
+		}
+		got := strings.Split(listing, "\n")
+		if listing == "No files matched." {
 			got = []string{""}
 		}
 		slices.Sort(want)
@@ -169,16 +175,25 @@ func TestGitignoreAgainstGit(t *testing.T) {
 	}
 }
 
-// A file's name cannot pass for a line of its own.
-func TestNamesWithLineEnds(t *testing.T) {
+// A file's name cannot pass for a line of its own, for another name, or for a note.
+func TestNamesThatAreQuoted(t *testing.T) {
 	b := newBox(t, map[string]string{"a\nsafe.go:1:fake": "x", "ü.go": "x"})
 	b.want(Glob, in{"pattern": "*"}, `"a\nsafe.go:1:fake"`+"\nü.go")
 	b.want(Grep, in{"pattern": "x"}, `"a\nsafe.go:1:fake":1:x`+"\nü.go:1:x")
+	for name, want := range map[string]string{
+		"ü b.go": "ü b.go", "日本.go": "日本.go", `a\nb`: `a\nb`, `a"b`: `a"b`, "a(b)": "a(b)",
+		"og\u202etxt.exe": `"og\u202etxt.exe"`, "a\u2028b": `"a\u2028b"`, "a\u200bb": `"a\u200bb"`, "a\u00a0b": `"a\u00a0b"`, "a\x7fb": `"a\x7fb"`, "a\tb": `"a\tb"`,
+		"caf\xe9": `"caf\xe9"`, "caf\ufffd": "caf\ufffd", `"a\nb"`: `"\"a\\nb\""`, "(left out: nothing)": `"(left out: nothing)"`,
+	} {
+		if got := (&toolbox{workspace: &workspace{contained: true}}).listed(name); got != want {
+			t.Errorf("%q is listed as %s, want %s", name, got, want)
+		}
+	}
 }
 
 func TestSearchStopsWithContext(t *testing.T) {
 	b := newBox(t, map[string]string{"a": strings.Repeat("x\n", 10000), "b": "x"})
-	ctx := &countdown{Context: t.Context(), left: 3}
+	ctx := &countdown{Context: t.Context(), left: 3, err: errGone}
 	w := walker{ctx: ctx, visit: func(*os.Root, os.DirEntry, string) error { return nil }}
 	root, err := os.OpenRoot(b.dir)
 	if err != nil {
@@ -189,7 +204,7 @@ func TestSearchStopsWithContext(t *testing.T) {
 	if err := w.walk(root, ".", nil, 0); err != errGone {
 		t.Error("walk:", err)
 	}
-	g := &grepping{search: &search{walker: walker{ctx: &countdown{Context: t.Context(), left: 4}}, t: &toolbox{workspace: &workspace{contained: true}}}, most: 1 << 20}
+	g := &grepping{search: &search{walker: walker{ctx: &countdown{Context: t.Context(), left: 3, err: errGone}}, t: &toolbox{workspace: &workspace{contained: true}}}, most: 1 << 20}
 	if g.re, err = compileRegexp("y"); err != nil {
 		t.Fatal(err)
 	}

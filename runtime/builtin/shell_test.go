@@ -264,8 +264,8 @@ func TestSpecialFiles(t *testing.T) {
 	b.wantError(FileWrite, in{"path": "fifo", "content": "x"}, not)
 	b.wantError(FileEdit, in{"path": "fifo", "old_string": "a", "new_string": "b"}, not)
 	b.wantError(Grep, in{"pattern": "x", "path": "fifo"}, "it is a named pipe")
-	b.want(Grep, in{"pattern": "needle"}, "a:1:needle")
-	b.want(Glob, in{"pattern": "*"}, "a")
+	b.want(Grep, in{"pattern": "needle"}, "a:1:needle\n(left out: 1 link)")
+	b.want(Glob, in{"pattern": "*"}, "a\n(left out: 1 link)")
 	b.wantError(FileRead, in{"path": "tozero"}, outsideText)
 	o := testOptions(b.dir)
 	o.Contained = false

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -25,16 +26,13 @@ func (s *shell) run(ctx context.Context, command, dir string, timeout time.Durat
 	}
 	cmd := exec.Command(program, "-c", command)
 	cmd.Dir, cmd.Env = dir, s.environment()
-	// A session of its own is a process group of its own, and has no terminal to ask for a password.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	stdout, stderr, err := start(cmd)
+	cmd.SysProcAttr = processAttr()
+	stdout, stderr, ended, err := start(cmd)
 	if err != nil {
 		return outcome{code: exitNotRun, stderr: fmt.Sprintf("Not run: bash did not start: %v.", err)}
 	}
 	limit := time.NewTimer(timeout)
 	defer limit.Stop()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 
 	var o outcome
 	var killed bool
@@ -62,28 +60,44 @@ func (s *shell) run(ctx context.Context, command, dir string, timeout time.Durat
 	return o
 }
 
-// start starts the command with both streams collected.
-func start(cmd *exec.Cmd) (stdout, stderr *stream, err error) {
+// start starts the command with both streams collected. ended gets what Wait gives.
+func start(cmd *exec.Cmd) (stdout, stderr *stream, ended <-chan error, err error) {
 	outRead, outWrite, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	errRead, errWrite, err := os.Pipe()
 	if err != nil {
 		outRead.Close()
 		outWrite.Close()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	cmd.Stdout, cmd.Stderr = outWrite, errWrite
-	err = cmd.Start()
+	ended, err = startAndWait(cmd)
 	outWrite.Close()
 	errWrite.Close()
 	if err != nil {
 		outRead.Close()
 		errRead.Close()
-		return nil, nil, cause(err)
+		return nil, nil, nil, cause(err)
 	}
-	return collect(outRead), collect(errRead), nil
+	return collect(outRead), collect(errRead), ended, nil
+}
+
+// startAndWait keeps one thread for the command from its start to its end: Linux kills the command when the thread that
+// started it ends, which a thread of Go may do at any time once it is free for others.
+func startAndWait(cmd *exec.Cmd) (<-chan error, error) {
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	return ended, <-started
 }
 
 // stream reads one pipe all the time, so that the command never waits for us.

@@ -30,8 +30,10 @@ type walker struct {
 	gitignore bool
 	// visit gets everything but folders. name is below the top. The folder is open during the call only.
 	visit func(dir *os.Root, e fs.DirEntry, name string) error
+	// omit hears of what is left out for a reason of its own. nil: nobody asks.
+	omit func(e fs.DirEntry, name string, why reason)
 
-	// What was left out, for the caller to say.
+	// What could not be visited, for the caller to say.
 	unreadable, tooDeep, tooMany int
 
 	buf bytes.Buffer
@@ -39,25 +41,36 @@ type walker struct {
 
 // walk goes through an open folder. rules are those of the folders above it.
 func (w *walker) walk(dir *os.Root, name string, rules *ignoreFile, depth int) error {
-	entries, err := w.list(dir)
-	if err != nil {
-		w.unreadable++
-		return w.ctx.Err()
-	}
 	if w.gitignore {
 		rules = rules.with(dir, name, &w.buf)
+	}
+	return w.through(dir, name, rules, depth)
+}
+
+// through is walk with the folder's own rules among the rules.
+func (w *walker) through(dir *os.Root, name string, rules *ignoreFile, depth int) error {
+	entries, err := w.list(dir)
+	if err != nil {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		w.unreadable++
+		return nil
 	}
 	for _, e := range entries {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
 		child := path.Join(name, e.Name())
-		if skipped(e.Name(), e.Type()) || w.gitignore && (strings.HasPrefix(e.Name(), tempPrefix) || rules.ignored(child, e.IsDir())) {
-			continue
-		}
-		if e.IsDir() {
+		why := w.reason(e, child, rules)
+		switch {
+		case why != notOmitted:
+			if w.omit != nil {
+				w.omit(e, child, why)
+			}
+		case e.IsDir():
 			err = w.enter(dir, e.Name(), child, rules, depth+1)
-		} else {
+		default:
 			err = w.visit(dir, e, child)
 		}
 		if err != nil {
@@ -65,6 +78,20 @@ func (w *walker) walk(dir *os.Root, name string, rules *ignoreFile, depth int) e
 		}
 	}
 	return nil
+}
+
+func (w *walker) reason(e fs.DirEntry, name string, rules *ignoreFile) reason {
+	switch {
+	case skipped(e.Name(), e.Type()):
+		return byName
+	case !w.gitignore:
+		return notOmitted
+	case e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix):
+		return unfinished
+	case rules.ignored(name, e.IsDir()):
+		return byRule
+	}
+	return notOmitted
 }
 
 func (w *walker) enter(dir *os.Root, base, name string, rules *ignoreFile, depth int) error {

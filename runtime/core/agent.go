@@ -44,12 +44,12 @@ func (r *run) work(f Flow, t *task) {
 	inner, stop := w.timeout(f)
 	w.loop(inner)
 	stop()
-	t.EndedAt = r.now
 	t.Status = spec.TaskFailed
 	if t.StopReason == spec.StopCompleted {
 		t.Status = spec.TaskCompleted
 	}
 	r.note(f, t)
+	t.EndedAt = r.now
 }
 
 func (r *run) worker(t *task) *worker {

@@ -43,19 +43,25 @@ type task struct {
 	settled bool
 }
 
+// The effects by which the core knows when a run began and when it was over.
+const (
+	TimerStart = "start"
+	TimerEnd   = "end"
+)
+
 // Run drives the plan to its end and gives the facts. Threads exist for running tasks only, so a wake costs what is
 // running and not what was planned.
 func Run(root Flow, in Input) *Outcome {
 	r := newRun(in)
 	flow, cancel := root.WithCancel()
 	r.cancel = cancel
-	r.clock(root.Do(&Effect{Kind: Timer, ID: "start"}))
+	r.clock(root.Do(&Effect{Kind: Timer, ID: TimerStart}))
 	r.out.StartedAt = r.now
 	stopDeadline := r.deadline(root)
 	r.schedule(root, flow)
 	stopDeadline()
 	r.finalTrees(root)
-	r.clock(root.Do(&Effect{Kind: Timer, ID: "end"}))
+	r.clock(root.Do(&Effect{Kind: Timer, ID: TimerEnd}))
 	return r.outcome()
 }
 

@@ -1,8 +1,11 @@
 package openai
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -228,6 +231,35 @@ func TestAnswers(t *testing.T) {
 			finish: spec.FinishLength,
 		},
 		{
+			name: "OA-07 a cut is not taken back by a stop",
+			stream: []string{delta(`"tool_calls":[{"index":0,"id":"c1","function":{"name":"file_read","arguments":"{\"path\":\"/w/a\"}"}}]`, "length"),
+				delta("", "stop"), delta("", "tool_calls"), done},
+			want:   spec.Message{ToolCalls: []spec.ToolCall{file("c1", "/w/a")}},
+			finish: spec.FinishLength,
+		},
+		{
+			name:   "OA-07 a cut that comes after a stop",
+			stream: []string{delta(`"content":"a"`, "stop"), delta("", "length"), done},
+			want:   spec.Message{Text: "a"},
+			finish: spec.FinishLength,
+		},
+		{
+			name:   "OA-07 a filter is not taken back by a stop",
+			stream: []string{delta(`"content":"I"`, "content_filter"), delta("", "stop"), done},
+			want:   spec.Message{Text: "I"},
+			finish: spec.FinishRefused,
+		},
+		{
+			name: "an index spelled as a float",
+			stream: []string{delta(`"tool_calls":[{"index":1000.0,"id":"c1","function":{"name":"file_read","arguments":"{\"path\":"}}]`, ""),
+				delta(`"tool_calls":[{"index":1e3,"function":{"arguments":"\"/w/a\"}"}}]`, "tool_calls"),
+				`{"choices":[],"usage":{"prompt_tokens":9.0,"completion_tokens":2e0,"total_tokens":null}}`, done},
+			whole: `{"choices":[{"index":0.0,"message":{"tool_calls":[{"index":1000.0,"id":"c1","function":{"name":"file_read","arguments":"{\"path\":\"/w/a\"}"}}]},"finish_reason":"tool_calls"}],` +
+				`"usage":{"prompt_tokens":9.0,"completion_tokens":2e0}}`,
+			want:  spec.Message{ToolCalls: []spec.ToolCall{file("c1", "/w/a")}},
+			usage: &spec.Usage{Input: 9, Output: 2},
+		},
+		{
 			name:   "filtered",
 			stream: []string{delta(`"content":"I"`, ""), delta("", "content_filter"), done},
 			whole:  answer(`"content":"I"`, "content_filter", ""),
@@ -315,6 +347,55 @@ func TestModelNameAsTheServerGivesIt(t *testing.T) {
 			t.Errorf("model %+v, error %v; want m-1", got, err)
 		}
 	})
+}
+
+func TestModelNameIsCut(t *testing.T) {
+	for _, n := range []int{255, 100_000} {
+		body := fmt.Sprintf(`{"model":%q,"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}`, strings.Repeat("é", n))
+		got, err := model(serve(t, whole(body)), false).Complete(t.Context(), ask(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := utf8.RuneCountInString(got.Model); have != min(n, 256) || !strings.HasPrefix(got.Model, strings.Repeat("é", 255)) {
+			t.Errorf("a name of %d runes becomes one of %d", n, have)
+		}
+	}
+}
+
+// Counts that cannot be true are no report: added up, they would wrap and make a ceiling endless.
+func TestUsageThatCannotBeTrue(t *testing.T) {
+	const most = 1 << 40
+	for _, tc := range []struct {
+		usage string
+		want  *spec.Usage
+	}{
+		{`{"prompt_tokens":9223372036854775807,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":1,"completion_tokens":9223372036854775807}`, nil},
+		{`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, nil},
+		{`{"prompt_tokens":1,"completion_tokens":1,"total_tokens":9223372036854775807}`, nil},
+		{`{"prompt_tokens":1,"completion_tokens":1,"total_tokens":-9223372036854775808}`, nil},
+		{`{"prompt_tokens":-9223372036854775808,"completion_tokens":1,"total_tokens":1}`, nil},
+		{`{"prompt_tokens":1,"completion_tokens":-1}`, nil},
+		{`{"prompt_tokens":1e30,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":1e999,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":-1e30,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":99999999999999999999,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":1099511627777,"completion_tokens":1}`, nil},
+		{`{"prompt_tokens":1099511627776,"completion_tokens":1099511627776}`, &spec.Usage{Input: most, Output: most}},
+		{`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":5}`, nil},
+		{`{"prompt_tokens":9,"completion_tokens":0}`, &spec.Usage{Input: 9}},
+		{`{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":9223372036854775807},"completion_tokens_details":{"reasoning_tokens":1e30}}`,
+			&spec.Usage{Input: 9, CachedInput: 9, Output: 2, Reasoning: 2}},
+	} {
+		var u *usage
+		if err := json.Unmarshal([]byte(tc.usage), &u); err != nil {
+			t.Errorf("%s: %v", tc.usage, err)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, u.tokens()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.usage, diff)
+		}
+	}
 }
 
 func TestServersThatIgnoreTheMode(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 // for a fragment's call quadratic.
 const maxToolCalls = 256
 
+// maxModelRunes bounds the name a server gives its model: it stands in every receipt.
+const maxModelRunes = 256
+
 // collector puts an answer together, whether it comes in one piece or in many.
 type collector struct {
 	turn int          // for the ids of calls that have none
@@ -20,7 +23,7 @@ type collector struct {
 
 	text, reasoning, refusal strings.Builder
 	calls                    []*call
-	finish                   string      // the last finish reason; empty: none yet
+	finish                   string      // the finish reason that counts; empty: none yet
 	ended                    bool        // the end mark was seen
 	usage                    *spec.Usage // the last report: servers that repeat it count upwards
 	model                    string
@@ -38,7 +41,7 @@ func (c *collector) fresh() *completion {
 
 // call is a tool call as far as it is known.
 type call struct {
-	index    int
+	index    number
 	id, name string
 	args     strings.Builder
 }
@@ -59,7 +62,8 @@ func (c *collector) add(v *completion) error {
 		if ch.Index != 0 { // one answer was asked for
 			continue
 		}
-		if ch.FinishReason != "" {
+		// What says that the answer is not whole is not taken back by a "stop" after it.
+		if ch.FinishReason != "" && (c.finish == "" || endsWell(c.finish)) {
 			c.finish = ch.FinishReason
 		}
 		if err := c.addMessage(&ch.Delta); err != nil {
@@ -102,7 +106,7 @@ func (c *collector) addFragment(f *toolFragment) error {
 		if len(c.calls) == maxToolCalls {
 			return failf(codeBadResponse, "answer has more than %d tool calls", maxToolCalls)
 		}
-		t = &call{index: len(c.calls), id: f.ID}
+		t = &call{index: number(len(c.calls)), id: f.ID}
 		if f.Index != nil {
 			t.index = *f.Index
 		}
@@ -172,14 +176,24 @@ func (c *collector) response() (*spec.ModelResponse, error) {
 	if msg.ToolCalls, err = c.toolCalls(finish); err != nil {
 		return nil, err
 	}
-	return &spec.ModelResponse{Message: msg, Finish: finish, Usage: c.usage, Model: c.model}, nil
+	return &spec.ModelResponse{Message: msg, Finish: finish, Usage: c.usage, Model: cut(c.model, maxModelRunes-1)}, nil
+}
+
+// endsWell knows the finish reasons of a whole answer.
+func endsWell(reason string) bool {
+	switch reason {
+	case "stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use":
+		return true
+	}
+	return false
 }
 
 // finishReason reads the server's word. Beside OpenAI's own, these are the words of compatible servers seen in use.
 func (c *collector) finishReason() (spec.FinishReason, error) {
-	switch c.finish {
-	case "stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use":
+	if endsWell(c.finish) {
 		return spec.FinishStop, nil
+	}
+	switch c.finish {
 	case "length", "max_tokens", "model_length":
 		return spec.FinishLength, nil
 	case "content_filter", "refusal", "safety":
@@ -241,20 +255,24 @@ func (c *collector) toolCalls(finish spec.FinishReason) ([]spec.ToolCall, error)
 	return out, nil
 }
 
-// tokens gives what was reported, or nil. All zeros and negative numbers are no report: every request has input.
+// maxTokens is far above what any model takes or gives. Sums of a run's counts stay clear of overflow with it.
+const maxTokens = 1 << 40
+
+// tokens gives what was reported, or nil. All zeros are no report, since every request has input; nor is one with a
+// count that cannot be true.
 func (u *usage) tokens() *spec.Usage {
-	if u == nil || u.PromptTokens < 0 || u.CompletionTokens < 0 || u.PromptTokens+u.CompletionTokens == 0 {
+	if u == nil || !u.PromptTokens.credible() || !u.CompletionTokens.credible() || !u.TotalTokens.credible() ||
+		u.PromptTokens == 0 && u.CompletionTokens == 0 {
 		return nil
 	}
-	out := u.CompletionTokens
 	// Servers that count thinking apart from the answer still have it in the total.
-	if apart := u.TotalTokens - u.PromptTokens; apart > out {
-		out = apart
-	}
+	out := max(u.CompletionTokens, u.TotalTokens-u.PromptTokens)
 	return &spec.Usage{
-		Input:       u.PromptTokens,
-		CachedInput: min(max(u.PromptDetails.CachedTokens, 0), u.PromptTokens),
-		Output:      out,
-		Reasoning:   min(max(u.CompletionDetails.ReasoningTokens, 0), out),
+		Input:       int64(u.PromptTokens),
+		CachedInput: int64(min(max(u.PromptDetails.CachedTokens, 0), u.PromptTokens)),
+		Output:      int64(out),
+		Reasoning:   int64(min(max(u.CompletionDetails.ReasoningTokens, 0), out)),
 	}
 }
+
+func (n number) credible() bool { return n >= 0 && n <= maxTokens }

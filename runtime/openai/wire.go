@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"strconv"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -64,7 +66,7 @@ type completion struct {
 }
 
 type choice struct {
-	Index        int     `json:"index"`
+	Index        number  `json:"index"`
 	Delta        message `json:"delta"`
 	Message      message `json:"message"`
 	FinishReason string  `json:"finish_reason"`
@@ -82,7 +84,7 @@ type message struct {
 
 // toolFragment is a call or a piece of one.
 type toolFragment struct {
-	Index    *int           `json:"index"` // nil: not given
+	Index    *number        `json:"index"` // nil: not given
 	ID       string         `json:"id"`
 	Function functionFields `json:"function"`
 }
@@ -116,14 +118,39 @@ func (t *looseText) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
+// number is a whole number, however it is spelled: some servers write 2.0. One beyond int64 becomes the nearest there is.
+type number int64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	if b[0] != '-' && (b[0] < '0' || b[0] > '9') { // null changes nothing, the rest is an error
+		return json.Unmarshal(b, (*int64)(n))
+	}
+	if whole, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		*n = number(whole)
+		return nil
+	}
+	f, _ := strconv.ParseFloat(string(b), 64) // out of range: an infinity
+	switch {
+	case f >= math.MaxInt64:
+		*n = math.MaxInt64
+	case f <= math.MinInt64:
+		*n = math.MinInt64
+	case f == math.Trunc(f):
+		*n = number(f)
+	default:
+		return json.Unmarshal(b, (*int64)(n))
+	}
+	return nil
+}
+
 type usage struct {
-	PromptTokens     int64 `json:"prompt_tokens"`
-	CompletionTokens int64 `json:"completion_tokens"`
-	TotalTokens      int64 `json:"total_tokens"`
+	PromptTokens     number `json:"prompt_tokens"`
+	CompletionTokens number `json:"completion_tokens"`
+	TotalTokens      number `json:"total_tokens"`
 	PromptDetails    struct {
-		CachedTokens int64 `json:"cached_tokens"`
+		CachedTokens number `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		ReasoningTokens int64 `json:"reasoning_tokens"`
+		ReasoningTokens number `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }

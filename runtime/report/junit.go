@@ -65,6 +65,7 @@ func junit(v *runtime.GateVerdict) ([]byte, error) {
 	s.roles(v.Receipt)
 	s.conclusion("release", v.ReleaseConclusion, reasons(v, isCode("release")))
 	s.requirements(v)
+	s.run(v)
 	raw, err := xml.MarshalIndent(testSuites{Suite: s}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("the verdict cannot be written as XML: %w", err)
@@ -72,8 +73,11 @@ func junit(v *runtime.GateVerdict) ([]byte, error) {
 	return []byte(xml.Header + string(raw) + "\n"), nil
 }
 
-// governs says whether a reason is about the declaration, and not about the evidence or the release requirements.
-func governs(code string) bool { return code != "integrity" && code != "unbound" && code != "release" }
+// governs says whether a reason is about the declaration, and not about the evidence, the release requirements or the
+// run's own outcome.
+func governs(code string) bool {
+	return code != "integrity" && code != "unbound" && code != "release" && code != "run-failed"
+}
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
@@ -98,6 +102,17 @@ func (s *testSuite) fail(c *testCase, why ...spec.Reason) {
 func (s *testSuite) skip(c *testCase, message string) {
 	s.Skipped++
 	c.Skipped = &skipped{line(message, 1024)}
+}
+
+func (s *testSuite) run(v *runtime.GateVerdict) {
+	if v.Receipt == nil {
+		s.skip(s.add("run", 0), "there is no receipt that can be read")
+		return
+	}
+	c := s.add("run", v.Receipt.DurationMs)
+	if why := reasons(v, isCode("run-failed")); len(why) > 0 {
+		s.fail(c, why...)
+	}
 }
 
 func (s *testSuite) integrity(v *runtime.GateVerdict) {

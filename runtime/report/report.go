@@ -92,6 +92,8 @@ func hint(code string) string {
 		return "let the tasks depend on each other as requiredOrder says, and run again"
 	case "independence":
 		return "let another agent, and with differentModel another model, do the review, and run again"
+	case "run-failed":
+		return "see in the receipt which task failed and why, mend that, and run again"
 	case "release":
 		return "read what the requirement asks of the answer, mend the work, and run again"
 	}

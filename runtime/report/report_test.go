@@ -26,7 +26,7 @@ const hostile = "\x1b[2J\u202e:\nPASS  exit code 0\r\n::add-mask::a\n \ufe0f::er
 	"</failure>]]><script>alert(1)</script> | `x` [y](http://z) @all 100%,\x00\xff\u2028\U000e0041"
 
 func task(id, role, status string, started string) spec.TaskRecord {
-	t := spec.TaskRecord{ID: id, Title: id, Assignee: role, Role: role, Status: status, StartedAt: started, Cost: new(spec.USD)}
+	t := spec.TaskRecord{ID: id, Title: id, Assignee: role, Role: role, Status: status, StartedAt: started, Cost: new(spec.USD), Provider: "p"}
 	if started != "" {
 		cost := spec.Dollar / 40
 		t.Tokens, t.Cost, t.DurationMs, t.Turns, t.ModelCalls, t.StopReason = spec.Usage{Input: 1000, Output: 200}, &cost, 6250, 2, 2, spec.StopCompleted
@@ -57,6 +57,12 @@ func ran(t testing.TB, change func(*spec.Receipt)) ([]byte, *spec.Plan) {
 	}
 	r.Cost, r.Budgets.Used.Tokens = &cost, r.TotalTokens.Total()
 	r.Topology = policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)
+	c := policies.Conclude(r.Governance, r, nil)
+	r.GovernanceConclusion, r.GovernanceDetail = c.Conclusion, c.Reasons
+	if !r.Success || c.Conclusion == spec.Unsatisfied {
+		r.ExitCodes = []int{4, 9, 1}
+	}
+	r.Rules = []spec.RuleTotal{}
 	data, err := runtime.SealReceipt(r)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +85,7 @@ func failing(said string) func(*spec.Receipt) {
 		r.Tasks[1].DependsOn = []string{"t1"}
 		r.Release = []spec.Released{{Name: "approved", Outcome: "error", Reason: said}, {Name: "read", Outcome: "held"}}
 		r.Tasks[0].ToolCalls.Refused = 1
-		r.Decisions, r.Denied = []spec.DecisionRecord{{Seq: 1, TaskID: "t1", Decision: spec.Decision{Refused: "not-granted"}}}, 1
+		r.Decisions, r.Denied = []spec.DecisionRecord{{Seq: 1, TaskID: "t1", Agent: "writer", Decision: spec.Decision{Refused: "not-granted"}}}, 1
 	}
 }
 
@@ -206,7 +212,7 @@ func TestUnboundIsSaidPlainly(t *testing.T) {
 func TestEveryReasonHasItsOwnHint(t *testing.T) {
 	seen := map[string]string{hint("a code of a later version"): "the default"}
 	for _, code := range []string{"overridden", "budget", "cancelled", "rejected", "suspended", "role-failed", "role-missing", "order", "independence",
-		"integrity", "unbound", "not-applicable", "release"} {
+		"integrity", "unbound", "not-applicable", "release", "run-failed"} {
 		if other, taken := seen[hint(code)]; taken {
 			t.Errorf("%s has the hint of %s", code, other)
 		}

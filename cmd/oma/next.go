@@ -1,0 +1,58 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// gateLine is what to type to have the run's receipt judged: with the yardstick that the run had, and with its log.
+func (s *session) gateLine(receipt string) string {
+	words := []string{"oma", "gate"}
+	if s.c.loaded == nil {
+		words = append(words, "--plan", s.c.file)
+	} else {
+		words = append(words, s.f.teamFlags.words(s.c.file)...)
+	}
+	switch log := filepath.Join(s.folder, logName); {
+	case s.f.noJournal:
+		words = append(words, "--no-log")
+	case log != besideReceipt(receipt):
+		words = append(words, "--events", log)
+	}
+	return shellLine(append(words, receipt))
+}
+
+// words are the flags that make the same plan of a team again.
+func (f *teamFlags) words(team string) []string {
+	words := []string{"--team", team}
+	for _, flag := range []struct{ name, value string }{{"--agent", f.agent}, {"--goal", f.goal}, {"--goal-file", f.goalFile}} {
+		if flag.value != "" {
+			words = append(words, flag.name, flag.value)
+		}
+	}
+	for _, in := range f.inputs {
+		words = append(words, "--input", in)
+	}
+	return words
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+:,./=-]*$`)
+
+// shellLine quotes the words that a shell would take apart.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		switch {
+		case plainWord.MatchString(w):
+			quoted[i] = w
+		case strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }):
+			quoted[i] = "$'" + strings.ReplaceAll(strings.Trim(strconv.QuoteToGraphic(w), `"`), "'", `\'`) + "'"
+		default:
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

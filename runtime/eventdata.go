@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"encoding/json"
+
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
+)
+
+// asked is what the log holds of an effect that starts. It holds no transcript: the log would be quadratic in turns.
+func (e *engine) asked(ef *core.Effect) any {
+	switch ef.Kind {
+	case core.ModelCall:
+		return map[string]any{"model": ef.Request.Model, "turn": ef.Request.Turn, "maxOutputTokens": ef.Request.MaxOutputTokens}
+	case core.ToolCall:
+		return map[string]any{"toolName": e.hidden(ef.Call.Name), "toolCallId": e.hidden(ef.Call.ID)}
+	case core.Timer:
+		return map[string]any{"delay": ef.Delay}
+	}
+	return nil
+}
+
+// judgedData is a judgement in the log, with the call it is of.
+type judgedData struct {
+	ToolName   string `json:"toolName"`
+	ToolCallID string `json:"toolCallId"`
+	*core.Result
+}
+
+// data is what the log holds of a result: exactly what the core was given, but for resolved secrets in what others
+// wrote. Names, digests and figures of our own stay as they are: a key that is also an everyday word must not make the
+// log differ from what happened.
+func (e *engine) data(ef *core.Effect, res *core.Result) any {
+	switch ef.Kind {
+	case core.Note:
+		if e.hide == nil {
+			return ef.Status
+		}
+		return core.TaskStatus{Status: ef.Status.Status, StopReason: ef.Status.StopReason, Cause: e.hide(ef.Status.Cause)}
+	case core.Judge:
+		return judgedData{e.hidden(ef.Call.Name), e.hidden(ef.Call.ID), e.clean(res)}
+	case core.Timer:
+		if !res.Cancelled {
+			return nil
+		}
+	}
+	return e.clean(res)
+}
+
+func (e *engine) hidden(s string) string {
+	if e.hide == nil {
+		return s
+	}
+	return e.hide(s)
+}
+
+// clean gives a copy of a result without resolved secrets, or the result itself where there are none to take out.
+func (e *engine) clean(res *core.Result) *core.Result {
+	if e.hide == nil {
+		return res
+	}
+	out := *res
+	if res.Err != nil {
+		info := *res.Err
+		info.Message = e.hide(info.Message)
+		out.Err = &info
+	}
+	if m := res.Model; m != nil && m.Response != nil {
+		model, resp := *m, *m.Response
+		resp.Message = e.message(resp.Message)
+		model.Response, out.Model = &resp, &model
+	}
+	if j := res.Judged; j != nil {
+		judged := *j
+		judged.Canonical, judged.Text, judged.Reason = e.json(j.Canonical), e.hide(j.Text), e.hide(j.Reason)
+		out.Judged = &judged
+	}
+	if t := res.Tool; t != nil {
+		tool := *t
+		tool.Text, tool.Data = e.hide(t.Text), e.json(t.Data)
+		out.Tool = &tool
+	}
+	return &out
+}
+
+func (e *engine) message(m spec.Message) spec.Message {
+	m.Text, m.Reasoning = e.hide(m.Text), e.hide(m.Reasoning)
+	calls := m.ToolCalls
+	m.ToolCalls = make([]spec.ToolCall, len(calls))
+	for i, c := range calls {
+		m.ToolCalls[i] = spec.ToolCall{ID: e.hide(c.ID), Name: e.hide(c.Name), Arguments: e.hide(c.Arguments)}
+	}
+	return m
+}
+
+// json takes secrets out of the texts of a JSON value, so that it stays one.
+func (e *engine) json(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || e.hide(string(raw)) == string(raw) {
+		return raw
+	}
+	v, err := canon.Decode(raw)
+	if err != nil {
+		return json.RawMessage(`"withheld"`)
+	}
+	b, err := canon.Bytes(e.leaves(v))
+	if err != nil {
+		return json.RawMessage(`"withheld"`)
+	}
+	return b
+}
+
+func (e *engine) leaves(v any) any {
+	switch t := v.(type) {
+	case string:
+		return e.hide(t)
+	case []any:
+		for i := range t {
+			t[i] = e.leaves(t[i])
+		}
+	case map[string]any:
+		for k, x := range t {
+			t[k] = e.leaves(x)
+		}
+	}
+	return v
+}
