@@ -83,37 +83,37 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 		inner, cancel = context.WithTimeout(ctx, time.Duration(e.Timeout))
 	}
 	defer cancel()
-	resp, attempts, wasted, err := completeWithRetries(inner, parts.model, e.Request, nil, parts.retry, g.retry)
-	res := core.Result{Model: &core.ModelResult{Response: resp, Attempts: attempts, Wasted: wasted}}
+	call, err := completeWithRetries(inner, parts.model, e.Request, parts.retry, g.retry)
+	res := core.Result{Model: &call}
 	var pe *ProviderError
 	switch {
 	case err == nil:
 	case errors.Is(err, errDrained):
-		res.Cancelled, res.Model.Idle = true, true
+		res.Cancelled, call.Idle = true, true
 	case ctx.Err() != nil:
 		res.Cancelled = true
 	case inner.Err() != nil:
 		res.Err = &spec.ErrorInfo{Kind: "timeout", Code: "LLM_CALL_TIMEOUT", Retryable: true,
-			Message: fmt.Sprintf("the model did not answer within %s", e.Timeout), Provider: parts.agent.Provider, Attempt: attempts}
+			Message: fmt.Sprintf("the model did not answer within %s", e.Timeout), Provider: parts.agent.Provider, Attempt: call.Attempts}
 	case errors.As(err, &pe):
 		info := pe.Info
-		info.Attempt, info.Message = attempts, clip(g.mask(info.Message), 1024)
+		info.Attempt, info.Message = call.Attempts, clip(g.mask(info.Message), 1024)
 		res.Err = &info
 	case errors.Is(err, ErrCassette):
 		res.Err = &spec.ErrorInfo{Kind: "validation", Code: "CASSETTE_MISMATCH", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider}
 	default:
-		res.Err = &spec.ErrorInfo{Kind: "unknown", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider, Attempt: attempts}
+		res.Err = &spec.ErrorInfo{Kind: "unknown", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider, Attempt: call.Attempts}
 	}
-	switch {
+	switch resp := call.Response; {
 	case res.Err == nil && !res.Cancelled && resp == nil:
 		return failed("provider", "the model gave no answer")
 	case resp != nil && resp.Usage != nil && !resp.Usage.Sane():
 		sane := *resp
 		sane.Usage = nil // as if nothing had been reported: a figure made up must not move a ceiling
-		res.Model.Response = &sane
+		call.Response = &sane
 	}
-	if !wasted.Sane() {
-		res.Model.Wasted = spec.Usage{}
+	if !call.Wasted.Sane() {
+		call.Wasted = spec.Usage{}
 	}
 	return res
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -34,40 +35,41 @@ type retryClock struct {
 	drain  <-chan struct{}                            // when closed, no further attempt is made; nil: never
 }
 
-// completeWithRetries asks m until it answers, fails for good, or has failed policy.MaxRetries+1 times. It gives the
-// number of attempts and what the failed ones reported as used: that was paid for.
+// completeWithRetries asks m until it answers, fails for good, or has failed policy.MaxRetries+1 times. Beside an error
+// the result has no response, but its attempts and what the failed ones used count all the same.
 //
 // It waits only where the wait is of use: a server that wants to be left alone for longer than policy.MaxDelay, or past
 // the deadline of ctx, fails the call at once, and the error is then not retryable for anybody else either. What is not
-// a *ProviderError, and ErrCassette above all, is never tried again. emit also gets the text of attempts that fail later.
-func completeWithRetries(ctx context.Context, m Model, req *spec.ModelRequest, emit func(string),
-	policy RetryPolicy, clock retryClock) (*spec.ModelResponse, int, spec.Usage, error) {
-	var wasted spec.Usage
-	for attempt := 1; ; attempt++ {
-		resp, err := m.Complete(ctx, req, emit)
+// a *ProviderError, and ErrCassette above all, is never tried again.
+func completeWithRetries(ctx context.Context, m Model, req *spec.ModelRequest, policy RetryPolicy, clock retryClock) (core.ModelResult, error) {
+	var res core.ModelResult
+	for {
+		res.Attempts++
+		resp, err := m.Complete(ctx, req)
 		if err == nil {
-			return resp, attempt, wasted, nil
+			res.Response = resp
+			return res, nil
 		}
 		var failed *ProviderError
 		known := errors.As(err, &failed)
 		if known && failed.Usage != nil {
-			wasted = wasted.Add(*failed.Usage)
+			res.Wasted = res.Wasted.Add(*failed.Usage)
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, attempt, wasted, ctx.Err()
-		case errors.Is(err, ErrCassette), !known, !failed.Info.Retryable, attempt > policy.MaxRetries:
-			return nil, attempt, wasted, numbered(err, attempt)
+			return res, ctx.Err()
+		case errors.Is(err, ErrCassette), !known, !failed.Info.Retryable, res.Attempts > policy.MaxRetries:
+			return res, numbered(err, res.Attempts)
 		}
-		wait, hopeless := policy.wait(ctx, failed.RetryAfter, attempt, clock)
+		wait, hopeless := policy.wait(ctx, failed.RetryAfter, res.Attempts, clock)
 		if hopeless != "" {
 			given := *failed
 			given.Info.Retryable = false
 			given.Info.Message = hopeless + "; " + given.Info.Message
-			return nil, attempt, wasted, numbered(&given, attempt)
+			return res, numbered(&given, res.Attempts)
 		}
 		if err := clock.pause(ctx, wait); err != nil {
-			return nil, attempt, wasted, err
+			return res, err
 		}
 	}
 }

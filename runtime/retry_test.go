@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -20,13 +21,10 @@ type failing struct {
 	calls []time.Time
 }
 
-func (m *failing) Complete(ctx context.Context, _ *spec.ModelRequest, emit func(string)) (*spec.ModelResponse, error) {
+func (m *failing) Complete(ctx context.Context, _ *spec.ModelRequest) (*spec.ModelResponse, error) {
 	m.calls = append(m.calls, time.Now())
 	if n := len(m.calls); n <= len(m.errs) {
 		return nil, m.errs[n-1]
-	}
-	if emit != nil {
-		emit("ok")
 	}
 	return &spec.ModelResponse{Finish: spec.FinishStop}, nil
 }
@@ -91,7 +89,7 @@ func TestRetries(t *testing.T) {
 				}
 				m := &failing{errs: tc.errs}
 				began := time.Now()
-				_, attempts, _, err := completeWithRetries(ctx, m, &spec.ModelRequest{}, nil, tc.policy, retryClock{random: func() float64 { return tc.random }})
+				got, err := completeWithRetries(ctx, m, &spec.ModelRequest{}, tc.policy, retryClock{random: func() float64 { return tc.random }})
 				var waits []time.Duration
 				for i := 1; i < len(m.calls); i++ {
 					waits = append(waits, m.calls[i].Sub(m.calls[i-1]))
@@ -99,13 +97,16 @@ func TestRetries(t *testing.T) {
 				if diff := cmp.Diff(tc.waits, waits); diff != "" {
 					t.Errorf("waits (-want +got):\n%s", diff)
 				}
-				if attempts != len(m.calls) {
-					t.Errorf("says %d attempts, made %d", attempts, len(m.calls))
+				if got.Attempts != len(m.calls) {
+					t.Errorf("says %d attempts, made %d", got.Attempts, len(m.calls))
+				}
+				if answered := got.Response != nil; answered != (tc.err == "") {
+					t.Errorf("response %+v, error %v", got.Response, err)
 				}
 				if time.Since(began) != sum(tc.waits) {
 					t.Errorf("took %s, want %s", time.Since(began), sum(tc.waits))
 				}
-				checkRetryError(t, err, tc.err, tc.is, tc.noRetry, attempts)
+				checkRetryError(t, err, tc.err, tc.is, tc.noRetry, got.Attempts)
 			})
 		})
 	}
@@ -141,17 +142,13 @@ func TestRetriesCountWhatFailedAttemptsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := busy(0, &spec.Usage{Input: 10, Output: 1})
 		m := &failing{errs: []error{shared, busy(0, nil), shared}}
-		var heard []string
-		_, attempts, wasted, err := completeWithRetries(t.Context(), m, &spec.ModelRequest{}, func(s string) { heard = append(heard, s) },
-			RetryPolicy{MaxRetries: 5}, retryClock{})
-		if err != nil || attempts != 4 {
-			t.Fatalf("attempts %d, error %v", attempts, err)
+		got, err := completeWithRetries(t.Context(), m, &spec.ModelRequest{}, RetryPolicy{MaxRetries: 5}, retryClock{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if diff := cmp.Diff(spec.Usage{Input: 20, Output: 2}, wasted); diff != "" {
-			t.Errorf("wasted (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"ok"}, heard); diff != "" {
-			t.Errorf("emitted (-want +got):\n%s", diff)
+		want := core.ModelResult{Response: &spec.ModelResponse{Finish: spec.FinishStop}, Attempts: 4, Wasted: spec.Usage{Input: 20, Output: 2}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("result (-want +got):\n%s", diff)
 		}
 		var pe *ProviderError
 		if errors.As(shared, &pe); pe.Info.Attempt != 0 {
@@ -166,9 +163,9 @@ func TestRetriesEndWithTheContext(t *testing.T) {
 		m := &failing{errs: repeat(busy(30*time.Second, nil), 9)}
 		began := time.Now()
 		time.AfterFunc(7*time.Second, cancel)
-		_, attempts, _, err := completeWithRetries(ctx, m, &spec.ModelRequest{}, nil, RetryPolicy{MaxRetries: 9}, retryClock{random: noChance})
-		if err != context.Canceled || attempts != 1 || time.Since(began) != 7*time.Second {
-			t.Errorf("error %v after %d attempts and %s, want a prompt cancellation after 7s", err, attempts, time.Since(began))
+		got, err := completeWithRetries(ctx, m, &spec.ModelRequest{}, RetryPolicy{MaxRetries: 9}, retryClock{random: noChance})
+		if err != context.Canceled || got.Attempts != 1 || time.Since(began) != 7*time.Second {
+			t.Errorf("error %v after %d attempts and %s, want a prompt cancellation after 7s", err, got.Attempts, time.Since(began))
 		}
 	})
 }
@@ -176,9 +173,9 @@ func TestRetriesEndWithTheContext(t *testing.T) {
 func TestRetriesPreferTheContextsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, attempts, _, err := completeWithRetries(ctx, &failing{errs: repeat(busy(0, nil), 1)}, &spec.ModelRequest{}, nil, RetryPolicy{MaxRetries: 3}, retryClock{})
-	if err != context.Canceled || attempts != 1 {
-		t.Errorf("error %v after %d attempts, want context.Canceled after 1", err, attempts)
+	got, err := completeWithRetries(ctx, &failing{errs: repeat(busy(0, nil), 1)}, &spec.ModelRequest{}, RetryPolicy{MaxRetries: 3}, retryClock{})
+	if err != context.Canceled || got.Attempts != 1 {
+		t.Errorf("error %v after %d attempts, want context.Canceled after 1", err, got.Attempts)
 	}
 }
 
@@ -204,7 +201,7 @@ func TestRetryClockIsInjected(t *testing.T) {
 		random: noChance,
 	}
 	m := &failing{errs: repeat(busy(0, nil), 2)}
-	if _, _, _, err := completeWithRetries(t.Context(), m, &spec.ModelRequest{}, nil, RetryPolicy{MaxRetries: 2}, clock); err != nil {
+	if _, err := completeWithRetries(t.Context(), m, &spec.ModelRequest{}, RetryPolicy{MaxRetries: 2}, clock); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, slept); diff != "" {

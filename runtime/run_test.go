@@ -20,7 +20,7 @@ import (
 // modelFunc is a Model made of a function.
 type modelFunc func(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error)
 
-func (f modelFunc) Complete(ctx context.Context, req *spec.ModelRequest, _ func(string)) (*spec.ModelResponse, error) {
+func (f modelFunc) Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
 	return f(ctx, req)
 }
 
@@ -567,7 +567,9 @@ func TestKeysThatAreWords(t *testing.T) {
 			}
 			return answerText(`completed "model" input sha256`), nil
 		})
-		tool := echo(func(_ context.Context, in Invocation) spec.ToolResult { return spec.ToolResult{Text: "completed " + string(in.Canonical)} })
+		tool := echo(func(_ context.Context, in Invocation) spec.ToolResult {
+			return spec.ToolResult{Text: "completed " + string(in.Canonical)}
+		})
 		p := team(1, 1)
 		if err := SealPlan(p); err != nil {
 			t.Fatal(err)

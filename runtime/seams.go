@@ -13,10 +13,8 @@ import (
 // Model answers one request. Implementations make no retries of their own and read no environment. They are safe for
 // concurrent use and return soon after ctx ends. A broken or incomplete stream is an error, never a short answer;
 // failures of the other side are a *ProviderError.
-//
-// emit, if not nil, is called with text as it arrives, from the calling goroutine.
 type Model interface {
-	Complete(ctx context.Context, req *spec.ModelRequest, emit func(text string)) (*spec.ModelResponse, error)
+	Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error)
 }
 
 // ProviderError is a failure of a model's server or of the way to it.

@@ -129,7 +129,7 @@ func (a *app) session(c *compiled, f *runFlags) (*session, error) {
 		if abs, err := filepath.Abs(f.record); err != nil || abs == s.receipt {
 			return nil, usage("--record and --receipt name one file")
 		}
-		s.wiring.recorder = scripted.NewRecorder(nil, s.wiring.redactor.Text)
+		s.wiring.recorder = scripted.NewRecorder(s.wiring.redactor.Text)
 	}
 	if err := s.protect(state); err != nil {
 		return nil, err

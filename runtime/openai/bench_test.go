@@ -35,7 +35,7 @@ func BenchmarkTurn(b *testing.B) {
 			req := ask()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.Complete(b.Context(), req, nil); err != nil {
+				if _, err := m.Complete(b.Context(), req); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/open-multi-agent/oma/runtime"
 )
@@ -59,7 +62,7 @@ func TestCancellation(t *testing.T) {
 				}
 				defer cancel()
 				within(t, func() {
-					resp, err := model(s, tc.stream).Complete(ctx, ask(), nil)
+					resp, err := model(s, tc.stream).Complete(ctx, ask())
 					var pe *runtime.ProviderError
 					if resp != nil || !errors.Is(err, want) || errors.As(err, &pe) {
 						t.Errorf("answer %v, error %v, want %v alone", resp, err, want)
@@ -70,21 +73,41 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-func TestCancelledFromEmit(t *testing.T) {
-	// Everything is in the buffer already: what was not handed out must not be.
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 5 {
-			fmt.Fprintf(w, "data: %s\n\n", delta(`"content":"a"`, ""))
-		}
-		fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", delta("", "stop"))
-	})
+// overheard tells of each read of an answer's body that brought something, before its reader sees it.
+type overheard struct {
+	io.ReadCloser
+	hear func(p []byte)
+}
+
+func (o *overheard) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	if n > 0 {
+		o.hear(p[:n])
+	}
+	return n, err
+}
+
+// The first piece was read, and the rest of the answer is in the buffer when the context ends. It must stay there.
+func TestCancelledWithTheRestInTheBuffer(t *testing.T) {
+	first := "data: " + delta(`"content":"a"`, "") + "\n\n"
+	rest := strings.Repeat(first, 4) + "data: " + delta("", "stop") + "\n\ndata: [DONE]\n\n"
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	heard := 0
-	_, err := model(s, true).Complete(ctx, ask(), func(string) { heard++; cancel() })
-	if err != context.Canceled || heard != 1 {
-		t.Errorf("error %v after %d pieces, want context.Canceled after 1", err, heard)
+	var reads []string
+	body := &overheard{io.NopCloser(io.MultiReader(strings.NewReader(first), strings.NewReader(rest))), func(p []byte) {
+		if reads = append(reads, string(p)); len(reads) == 2 {
+			cancel()
+		}
+	}}
+	m := New(Options{Name: "local", Stream: true, HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+	})}})
+	resp, err := m.Complete(ctx, ask())
+	if resp != nil || err != context.Canceled {
+		t.Errorf("answer %+v, error %v, want context.Canceled alone", resp, err)
+	}
+	if diff := cmp.Diff([]string{first, rest}, reads); diff != "" {
+		t.Errorf("the whole answer was not in the buffer (-want +got):\n%s", diff)
 	}
 }
 
@@ -92,7 +115,7 @@ func TestCancelledBefore(t *testing.T) {
 	s := serve(t, whole(answer(`"content":"a"`, "stop", "")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := model(s, false).Complete(ctx, ask(), nil); err != context.Canceled || s.count() != 0 {
+	if _, err := model(s, false).Complete(ctx, ask()); err != context.Canceled || s.count() != 0 {
 		t.Errorf("error %v after %d requests, want context.Canceled after none", err, s.count())
 	}
 }

@@ -18,8 +18,7 @@ const maxModelRunes = 256
 
 // collector puts an answer together, whether it comes in one piece or in many.
 type collector struct {
-	turn int          // for the ids of calls that have none
-	emit func(string) // may be nil
+	turn int // for the ids of calls that have none
 
 	text, reasoning, refusal strings.Builder
 	calls                    []*call
@@ -80,12 +79,7 @@ func (c *collector) addMessage(m *message) error {
 	if f := m.FunctionCall; f != nil && f.Name != "" {
 		return failf(codeBadResponse, "server answers with function_call; only tool_calls are supported")
 	}
-	if m.Content != "" {
-		c.text.WriteString(m.Content)
-		if c.emit != nil {
-			c.emit(m.Content)
-		}
-	}
+	c.text.WriteString(m.Content)
 	c.refusal.WriteString(m.Refusal)
 	if m.ReasoningContent != "" {
 		c.reasoning.WriteString(string(m.ReasoningContent))

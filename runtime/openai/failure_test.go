@@ -48,7 +48,7 @@ func TestStatusErrors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			modes(t, func(t *testing.T, stream bool) {
 				s := serve(t, status(tc.status, tc.body, tc.header...))
-				_, err := model(s, stream).Complete(t.Context(), ask(), nil)
+				_, err := model(s, stream).Complete(t.Context(), ask())
 				pe := providerError(t, err)
 				want := spec.ErrorInfo{Kind: "provider", Provider: "local", Code: tc.code, Message: tc.message, Retryable: tc.retryable, HTTPStatus: tc.status}
 				if diff := cmp.Diff(want, pe.Info); diff != "" {
@@ -168,7 +168,7 @@ func TestBadAnswers(t *testing.T) {
 				if mode := map[bool]string{true: "stream", false: "whole"}[stream]; tc.modes != "both" && tc.modes != mode {
 					t.Skip("exists in the other mode")
 				}
-				resp, err := model(serve(t, tc.handler), stream).Complete(t.Context(), ask(), nil)
+				resp, err := model(serve(t, tc.handler), stream).Complete(t.Context(), ask())
 				if resp != nil {
 					t.Errorf("answer %+v beside an error", resp)
 				}
@@ -220,7 +220,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 				s := serve(t, status(code, "", "Location", thief.URL+"/v1/chat?key=secret-0000"))
 				// A client that follows redirects on its own is put right.
 				m := New(Options{Name: "local", BaseURL: s.URL, APIKey: "secret-0000", Stream: stream, HTTPClient: &http.Client{}})
-				_, err := m.Complete(t.Context(), ask(), nil)
+				_, err := m.Complete(t.Context(), ask())
 				pe := providerError(t, err)
 				if pe.Info.Code != codeRedirect || pe.Info.Retryable || pe.Info.HTTPStatus != code {
 					t.Errorf("error is %+v", pe.Info)
@@ -243,7 +243,7 @@ func TestNoConnection(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	_, err = New(Options{Name: "local", BaseURL: "http://" + address}).Complete(t.Context(), ask(), nil)
+	_, err = New(Options{Name: "local", BaseURL: "http://" + address}).Complete(t.Context(), ask())
 	pe := providerError(t, err)
 	if pe.Info.Code != codeConnection || !pe.Info.Retryable || !strings.HasPrefix(pe.Info.Message, "cannot reach "+address+": dial tcp") {
 		t.Errorf("error is %+v", pe.Info)
@@ -255,7 +255,7 @@ func TestUntrustedCertificateIsFinal(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it reports the handshake that is meant to fail
 	s.StartTLS()
 	defer s.Close()
-	_, err := New(Options{Name: "local", BaseURL: s.URL}).Complete(t.Context(), ask(), nil)
+	_, err := New(Options{Name: "local", BaseURL: s.URL}).Complete(t.Context(), ask())
 	if pe := providerError(t, err); pe.Info.Code != codeConnection || pe.Info.Retryable {
 		t.Errorf("error is %+v", pe.Info)
 	}
@@ -263,7 +263,7 @@ func TestUntrustedCertificateIsFinal(t *testing.T) {
 
 func TestBadBaseURL(t *testing.T) {
 	for _, base := range []string{"localhost:11434/v1", "ftp://host/v1", "http://", "http://a b/", "http://[::1", "/v1"} {
-		_, err := New(Options{Name: "local", BaseURL: base}).Complete(t.Context(), ask(), nil)
+		_, err := New(Options{Name: "local", BaseURL: base}).Complete(t.Context(), ask())
 		if pe := providerError(t, err); pe.Info.Code != codeBadRequest || pe.Info.Retryable || !strings.Contains(pe.Info.Message, "base URL") {
 			t.Errorf("%s: error is %+v", base, pe.Info)
 		}
@@ -295,7 +295,7 @@ func TestSecretsStayOut(t *testing.T) {
 	for name, base := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := New(Options{Name: "local", BaseURL: base, APIKey: key, Stream: true})
-			_, err := m.Complete(t.Context(), ask(), nil)
+			_, err := m.Complete(t.Context(), ask())
 			pe := providerError(t, err)
 			shown := fmt.Sprintf("%v %+v %v %+v", err, pe.Info, m, m)
 			for _, secret := range []string{"sk-test", "pw-0000"} {
@@ -309,7 +309,7 @@ func TestSecretsStayOut(t *testing.T) {
 
 func TestShortKeysAreNoSecrets(t *testing.T) {
 	m := New(Options{Name: "local", BaseURL: serve(t, status(400, `{"message":"exceeds x"}`)).URL, APIKey: "x"})
-	_, err := m.Complete(t.Context(), ask(), nil)
+	_, err := m.Complete(t.Context(), ask())
 	if pe := providerError(t, err); pe.Info.Message != "exceeds x" {
 		t.Errorf("message is %q", pe.Info.Message)
 	}

@@ -126,7 +126,7 @@ func (m *Model) client() *http.Client {
 }
 
 // Complete answers one request. Its errors are ctx's own or a *runtime.ProviderError.
-func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(string)) (*spec.ModelResponse, error) {
+func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(
 	if err != nil {
 		return nil, m.provider(err, nil, nil)
 	}
-	c := &collector{turn: req.Turn, emit: emit}
+	c := &collector{turn: req.Turn}
 	err = m.exchange(ctx, e, req, c)
 	if err == nil {
 		var resp *spec.ModelResponse

@@ -5,6 +5,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -27,20 +28,29 @@ func user(model, text string, tools ...spec.ToolInfo) *spec.ModelRequest {
 		Messages: []spec.Message{{Role: spec.RoleUser, Text: text}}}
 }
 
-// complete makes a call that must succeed and checks what was emitted against the answer.
+// complete makes a call that must succeed.
 func complete(t *testing.T, m *Model, req *spec.ModelRequest) *spec.ModelResponse {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var heard strings.Builder
-	resp, err := m.Complete(ctx, req, func(s string) { heard.WriteString(s) })
+	resp, err := m.Complete(ctx, req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if heard.String() != resp.Message.Text {
-		t.Errorf("emitted %q, answer is %q", heard.String(), resp.Message.Text)
-	}
 	return resp
+}
+
+// listening gives a client that lets a test follow the bodies of answers as they arrive.
+func listening(t *testing.T, hear func(p []byte)) *http.Client {
+	wire := &http.Transport{}
+	t.Cleanup(wire.CloseIdleConnections)
+	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		resp, err := wire.RoundTrip(r)
+		if err == nil {
+			resp.Body = &overheard{resp.Body, hear}
+		}
+		return resp, err
+	})}
 }
 
 // answered adds an answer and a result for each of its calls to the conversation.
@@ -100,7 +110,7 @@ func TestRealAimock(t *testing.T) {
 		})
 		t.Run("503 every time", func(t *testing.T) {
 			for range 3 {
-				_, err := m.Complete(t.Context(), user("gpt-4o", "broken"), nil)
+				_, err := m.Complete(t.Context(), user("gpt-4o", "broken"))
 				want := spec.ErrorInfo{Kind: "provider", Code: "server_error", Message: "upstream is down", Retryable: true, HTTPStatus: 503, Provider: "local"}
 				if diff := cmp.Diff(want, providerError(t, err).Info); diff != "" {
 					t.Errorf("info (-want +got):\n%s", diff)
@@ -108,7 +118,7 @@ func TestRealAimock(t *testing.T) {
 			}
 		})
 		t.Run("no such fixture", func(t *testing.T) {
-			_, err := m.Complete(t.Context(), user("gpt-4o", "anything else"), nil)
+			_, err := m.Complete(t.Context(), user("gpt-4o", "anything else"))
 			if pe := providerError(t, err); pe.Info.HTTPStatus == 0 || pe.Info.Message == "" {
 				t.Errorf("error is %+v", pe.Info)
 			}
@@ -119,7 +129,7 @@ func TestRealAimock(t *testing.T) {
 // TestRealAimockBusy has a server of its own: it counts requests.
 func TestRealAimockBusy(t *testing.T) {
 	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
-	_, err := m.Complete(t.Context(), user("gpt-4o", "busy"), nil)
+	_, err := m.Complete(t.Context(), user("gpt-4o", "busy"))
 	pe := providerError(t, err)
 	if pe.Info.HTTPStatus != 429 || !pe.Info.Retryable || pe.Info.Message != "slow down" {
 		t.Errorf("error is %+v", pe.Info)
@@ -130,28 +140,38 @@ func TestRealAimockBusy(t *testing.T) {
 }
 
 func TestRealAimockTornStream(t *testing.T) {
-	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
-	heard := ""
-	resp, err := m.Complete(t.Context(), user("gpt-4o", "torn"), func(s string) { heard += s })
+	var heard strings.Builder
+	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true,
+		HTTPClient: listening(t, func(p []byte) { heard.Write(p) })})
+	resp, err := m.Complete(t.Context(), user("gpt-4o", "torn"))
 	pe := providerError(t, err)
 	if resp != nil || pe.Info.Code != codeIncomplete || !pe.Info.Retryable {
 		t.Errorf("OA-08 answer %+v, error %+v", resp, pe.Info)
 	}
-	if !strings.HasPrefix(heard, "one") || strings.Contains(heard, "sixteen") {
-		t.Errorf("heard %q, want the beginning alone", heard)
+	if got := heard.String(); !strings.Contains(got, `"content":"one `) || strings.Contains(got, "[DONE]") {
+		t.Errorf("heard %q, want the beginning alone", got)
 	}
 }
 
 func TestRealAimockCancelled(t *testing.T) {
-	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	var heard strings.Builder
+	m := New(Options{Name: "local", BaseURL: parts.Aimock(t, "testdata/real/aimock.json"), Stream: true,
+		HTTPClient: listening(t, func(p []byte) {
+			if heard.Write(p); strings.Contains(heard.String(), `"content":"one `) {
+				cancel()
+			}
+		})})
 	within(t, func() {
-		_, err := m.Complete(ctx, user("gpt-4o", "slow"), func(string) { cancel() })
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want context.Canceled", err)
+		resp, err := m.Complete(ctx, user("gpt-4o", "slow"))
+		if resp != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("answer %+v, error %v, want context.Canceled alone", resp, err)
 		}
 	})
+	if got := heard.String(); !strings.Contains(got, `"content":"one `) || strings.Contains(got, "[DONE]") {
+		t.Errorf("heard %q, want the beginning alone", got)
+	}
 }
 
 func TestRealOllama(t *testing.T) {
@@ -199,7 +219,7 @@ func TestRealOllama(t *testing.T) {
 			}
 		})
 		t.Run("unknown model", func(t *testing.T) {
-			_, err := m.Complete(t.Context(), user("nope", "hello"), nil)
+			_, err := m.Complete(t.Context(), user("nope", "hello"))
 			pe := providerError(t, err)
 			if pe.Info.HTTPStatus != 404 || pe.Info.Retryable || !strings.Contains(pe.Info.Message, `"nope" not found`) {
 				t.Errorf("error is %+v", pe.Info)

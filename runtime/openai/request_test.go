@@ -42,7 +42,7 @@ func TestRequest(t *testing.T) {
 	}
 	s := serve(t, fine)
 	m := New(Options{Name: "local", BaseURL: s.URL + "/v1/?api-version=1", APIKey: "key-0000", Stream: true, UserAgent: "oma/test"})
-	if _, err := m.Complete(t.Context(), req, nil); err != nil {
+	if _, err := m.Complete(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	call := func(id, name, args string) string {
@@ -74,7 +74,7 @@ func TestRequest(t *testing.T) {
 
 func TestRequestOfWholeAnswer(t *testing.T) {
 	s := serve(t, whole(answer(`"content":"a"`, "stop", "")))
-	if _, err := model(s, false).Complete(t.Context(), ask(), nil); err != nil {
+	if _, err := model(s, false).Complete(t.Context(), ask()); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"model": "m", "messages": []any{map[string]any{"role": "user", "content": "hello"}}}
@@ -90,7 +90,7 @@ func TestSameRequestSameBytes(t *testing.T) {
 	s := serve(t, fine)
 	m := model(s, true)
 	for range 5 {
-		if _, err := m.Complete(t.Context(), ask(), nil); err != nil {
+		if _, err := m.Complete(t.Context(), ask()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("OPENAI_PROJECT_ID", "from-env")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Custom: from-env")
 	s := serve(t, fine)
-	if _, err := model(s, true).Complete(t.Context(), ask(), nil); err != nil {
+	if _, err := model(s, true).Complete(t.Context(), ask()); err != nil {
 		t.Fatal(err)
 	}
 	if all := fmt.Sprint(s.headers[0]); strings.Contains(all, "from-env") {
@@ -146,7 +146,7 @@ func TestOutputLimitNames(t *testing.T) {
 		req := ask()
 		req.MaxOutputTokens = 7
 		m := New(Options{Name: "local", BaseURL: host, HTTPClient: &http.Client{Transport: catch}})
-		if _, err := m.Complete(t.Context(), req, nil); err != nil {
+		if _, err := m.Complete(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
 		delete(got, "model")
@@ -177,7 +177,7 @@ func TestEchoReasoning(t *testing.T) {
 		t.Run(fmt.Sprint(echo), func(t *testing.T) {
 			s := serve(t, fine)
 			m := New(Options{Name: "local", BaseURL: s.URL, EchoReasoning: echo, Stream: true})
-			if _, err := m.Complete(t.Context(), req, nil); err != nil {
+			if _, err := m.Complete(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
 			var got []any
@@ -210,7 +210,7 @@ func TestStreamOptionsRefused(t *testing.T) {
 		})
 		m := model(s, true)
 		for range 2 {
-			if _, err := m.Complete(t.Context(), ask(), nil); err != nil {
+			if _, err := m.Complete(t.Context(), ask()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,7 +222,7 @@ func TestStreamOptionsRefused(t *testing.T) {
 
 func TestStreamOptionsRefusedForGood(t *testing.T) {
 	s := serve(t, status(400, `{"error":{"message":"stream_options? no"}}`))
-	_, err := model(s, true).Complete(t.Context(), ask(), nil)
+	_, err := model(s, true).Complete(t.Context(), ask())
 	if pe := providerError(t, err); s.count() != 2 || pe.Info.HTTPStatus != 400 {
 		t.Errorf("%d requests and %v, want 2 and HTTP 400", s.count(), err)
 	}
@@ -242,7 +242,7 @@ func TestBadToolSchema(t *testing.T) {
 	s := serve(t, fine)
 	req := ask()
 	req.Tools = []spec.ToolInfo{{Name: "add", InputSchema: spec.Schema(`{`)}}
-	_, err := model(s, true).Complete(t.Context(), req, nil)
+	_, err := model(s, true).Complete(t.Context(), req)
 	if pe := providerError(t, err); pe.Info.Code != codeBadRequest || pe.Info.Retryable || s.count() != 0 {
 		t.Errorf("error is %+v after %d requests", pe.Info, s.count())
 	}
@@ -266,7 +266,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		defer s.Close()
 		m := New(Options{Name: "local", BaseURL: s.URL, Stream: stream})
 		for range 5 {
-			if _, err := m.Complete(t.Context(), ask(), nil); err != nil {
+			if _, err := m.Complete(t.Context(), ask()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -297,7 +297,7 @@ func TestStreamIsReadToItsEnd(t *testing.T) {
 	m := New(Options{Name: "local", Stream: true, HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: rec.Header(), Body: body}, nil
 	})}})
-	if _, err := m.Complete(t.Context(), ask(), nil); err != nil || !body.reached {
+	if _, err := m.Complete(t.Context(), ask()); err != nil || !body.reached {
 		t.Errorf("error %v, end reached: %v", err, body.reached)
 	}
 }
@@ -320,7 +320,7 @@ func TestServerThatHoldsOnAfterTheEndMark(t *testing.T) {
 		<-r.Context().Done()
 	})
 	within(t, func() {
-		got, err := model(s, true).Complete(t.Context(), ask(), nil)
+		got, err := model(s, true).Complete(t.Context(), ask())
 		if err != nil || got.Message.Text != "a" {
 			t.Errorf("answer %+v, error %v", got, err)
 		}
@@ -333,7 +333,7 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if got, err := m.Complete(t.Context(), ask(), func(string) {}); err != nil || got.Message.Text != "a" {
+			if got, err := m.Complete(t.Context(), ask()); err != nil || got.Message.Text != "a" {
 				t.Errorf("answer %+v, error %v", got, err)
 			}
 		})

@@ -58,7 +58,7 @@ func scripts(root spec.Path, turns map[string][]spec.Turn) map[string]*script {
 }
 
 // Complete plays the next turn. A turn that is refused is not taken.
-func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(text string)) (*spec.ModelResponse, error) {
+func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -71,9 +71,6 @@ func (m *Model) Complete(ctx context.Context, req *spec.ModelRequest, emit func(
 	}
 	if turn.Error != nil {
 		return nil, fault(turn)
-	}
-	if emit != nil && turn.Text != "" {
-		emit(turn.Text)
 	}
 	return answer(turn), nil
 }

@@ -22,7 +22,7 @@ func ptr[T any](v T) *T { return &v }
 // ask makes a request of an agent in a task and gives the answer's text, or the error's.
 func ask(t *testing.T, m runtime.Model, agent, task string, messages ...spec.Message) string {
 	t.Helper()
-	resp, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: agent, TaskTitle: task, Model: "m", Messages: messages}, nil)
+	resp, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: agent, TaskTitle: task, Model: "m", Messages: messages})
 	if err != nil {
 		return err.Error()
 	}
@@ -49,9 +49,7 @@ func TestAnswerIsTheTurn(t *testing.T) {
 			{ID: "c2", Name: "t", Arguments: ptr("{ not json")}, {ID: "c3", Name: "t"},
 		}}, {},
 	}}}, "c.yaml", nil)
-	var emitted []string
-	emit := func(s string) { emitted = append(emitted, s) }
-	got, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"}, emit)
+	got, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +60,10 @@ func TestAnswerIsTheTurn(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got, err = m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"}, emit)
+	got, err = m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"})
 	empty := &spec.ModelResponse{Message: spec.Message{Role: "assistant"}, Finish: spec.FinishStop}
 	if diff := cmp.Diff(empty, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if diff := cmp.Diff([]string{"hi"}, emitted); diff != "" {
-		t.Errorf("emitted (-want +got):\n%s", diff)
 	}
 }
 
@@ -131,7 +126,7 @@ func TestMismatchNamesThePlace(t *testing.T) {
 			if c.change != nil {
 				c.change(&req)
 			}
-			_, err := m.Complete(t.Context(), &req, nil)
+			_, err := m.Complete(t.Context(), &req)
 			if !errors.Is(err, runtime.ErrCassette) || !strings.Contains(fmt.Sprint(err), c.want) {
 				t.Errorf("error %q\nwant %q", err, c.want)
 			}
@@ -147,6 +142,21 @@ func TestExpectationsThatHold(t *testing.T) {
 		ToolResult: &spec.ExpectResult{Of: "c1", Contains: "oma", IsError: ptr(true)}}}}}}, "c.yaml", nil)
 	if got := ask(t, m, "a", "T", result("c1", "old", false), result("c1", "oma", true), result("c2", "the last", false)); got != "ok" {
 		t.Error(got)
+	}
+}
+
+func TestExactCassetteNoticesOtherResults(t *testing.T) {
+	recorded := &spec.ModelRequest{AgentName: "a", TaskTitle: "T", Model: "m", Messages: []spec.Message{result("c1", "12:00", false)}}
+	for match, want := range map[string]string{"": "1", "shape": "1", "exact": "messages changed"} {
+		turn := spec.Turn{Text: "1", Request: scripted.RequestDigest(recorded, match)}
+		c := &spec.Cassette{Match: match, Agents: map[string][]spec.Turn{"a": {turn, turn}}}
+		m := scripted.New(c, "c.yaml", nil)
+		if got := ask(t, m, "a", "T", result("c1", "13:00", false)); !strings.Contains(got, want) {
+			t.Errorf("match %q, other result: %q, want %q", match, got, want)
+		}
+		if got := ask(t, m, "a", "T", result("c1", "12:00", false)); got != "1" {
+			t.Errorf("match %q, same result: %q", match, got)
+		}
 	}
 }
 
@@ -189,7 +199,7 @@ func TestFaults(t *testing.T) {
 		want.Kind, want.Provider, want.HTTPStatus = "provider", "scripted", status
 		m := scripted.New(&spec.Cassette{Agents: map[string][]spec.Turn{"a": {
 			{Error: &spec.TurnError{Status: status, RetryAfter: spec.Duration(time.Second)}, Usage: &spec.Usage{Input: 3}}, {Text: "then"}}}}, "c.yaml", nil)
-		_, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"}, nil)
+		_, err := m.Complete(t.Context(), &spec.ModelRequest{AgentName: "a"})
 		var pe *runtime.ProviderError
 		if !errors.As(err, &pe) {
 			t.Fatalf("%d: %v is no provider error", status, err)
@@ -219,12 +229,11 @@ func TestCancelledDelayReturns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		emit := func(string) { t.Error("emitted after the end") }
-		if _, err := m.Complete(ctx, &spec.ModelRequest{AgentName: "a"}, emit); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
-			t.Errorf("%v after %s", err, time.Since(start))
+		if got, err := m.Complete(ctx, &spec.ModelRequest{AgentName: "a"}); got != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+			t.Errorf("answer %+v, error %v after %s", got, err, time.Since(start))
 		}
-		if _, err := m.Complete(ctx, &spec.ModelRequest{AgentName: "a"}, emit); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("ended context: %v", err)
+		if got, err := m.Complete(ctx, &spec.ModelRequest{AgentName: "a"}); got != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended context: answer %+v, error %v", got, err)
 		}
 		if got := ask(t, m, "a", ""); got != "next" {
 			t.Errorf("an ended context took a turn: %q", got)
@@ -279,7 +288,7 @@ func BenchmarkComplete(b *testing.B) {
 	c := &spec.Cassette{Agents: map[string][]spec.Turn{"a": {turn}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := scripted.New(c, "c.yaml", nil).Complete(b.Context(), req, nil); err != nil {
+		if _, err := scripted.New(c, "c.yaml", nil).Complete(b.Context(), req); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -16,13 +16,9 @@ import (
 	"github.com/open-multi-agent/oma/spec/redact"
 )
 
-// Recorder passes requests on to a model and keeps the answers. What the run sees is the model's own answer; what is
-// kept holds no secrets. It is safe for concurrent use.
+// Recorder keeps the answers of the models it is put before. What the run sees is a model's own answer; what is kept
+// holds no secrets. It is safe for concurrent use.
 type Recorder struct {
-	// Match is how the recording will be matched; empty: shape. It is set before the first request.
-	Match string
-
-	inner  runtime.Model
 	redact func(string) string
 
 	mu    sync.Mutex
@@ -36,48 +32,38 @@ type call struct {
 	done        bool
 }
 
-var _ runtime.Model = (*Recorder)(nil)
-
-// NewRecorder makes a Recorder over a model. redact takes secrets out of a text; nil: only what looks like one.
-func NewRecorder(inner runtime.Model, redactText func(string) string) *Recorder {
+// NewRecorder makes an empty Recorder. redactText takes secrets out of a text; nil: only what looks like one.
+func NewRecorder(redactText func(string) string) *Recorder {
 	if redactText == nil {
 		redactText = masked
 	}
-	return &Recorder{inner: inner, redact: redactText}
+	return &Recorder{redact: redactText}
 }
 
-// Complete asks the recorder's model.
-func (r *Recorder) Complete(ctx context.Context, req *spec.ModelRequest, emit func(text string)) (*spec.ModelResponse, error) {
-	return r.complete(ctx, r.inner, req, emit)
-}
-
-// Model gives a further model that records into the same cassette, for a team with several providers.
+// Model gives a model that asks inner and records. All models of one Recorder record into one cassette, for a team with
+// several providers.
 func (r *Recorder) Model(inner runtime.Model) runtime.Model { return &recorded{r, inner} }
 
 type recorded struct {
-	*Recorder
+	to    *Recorder
 	inner runtime.Model
 }
 
-func (m *recorded) Complete(ctx context.Context, req *spec.ModelRequest, emit func(text string)) (*spec.ModelResponse, error) {
-	return m.complete(ctx, m.inner, req, emit)
-}
-
-func (r *Recorder) complete(ctx context.Context, inner runtime.Model, req *spec.ModelRequest, emit func(text string)) (*spec.ModelResponse, error) {
-	c := r.begin(req)
-	resp, err := inner.Complete(ctx, req, emit)
+func (m *recorded) Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+	c := m.to.begin(req)
+	resp, err := m.inner.Complete(ctx, req)
 	switch {
 	case err == nil && resp != nil:
-		r.end(c, r.answer(resp))
+		m.to.end(c, m.to.answer(resp))
 	case err != nil && ctx.Err() == nil && !errors.Is(err, runtime.ErrCassette):
-		r.end(c, r.failure(err))
+		m.to.end(c, m.to.failure(err))
 	}
 	return resp, err
 }
 
 func (r *Recorder) begin(req *spec.ModelRequest) *call {
 	c := &call{agent: req.AgentName, task: req.TaskTitle}
-	c.turn.Request = RequestDigest(r.clean(req), r.Match)
+	c.turn.Request = RequestDigest(r.clean(req), "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, c)
@@ -97,7 +83,7 @@ func (r *Recorder) end(c *call, turn spec.Turn) {
 func (r *Recorder) Cassette(name string) *spec.Cassette {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := &spec.Cassette{Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindCassette}, Name: name, Match: r.Match}
+	out := &spec.Cassette{Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindCassette}, Name: name}
 	shared := sharedTasks(r.calls)
 	for _, c := range r.calls {
 		switch {
@@ -217,8 +203,8 @@ func (r *Recorder) clean(req *spec.ModelRequest) *spec.ModelRequest {
 	out.System = r.redact(req.System)
 	out.Messages = make([]spec.Message, len(req.Messages))
 	for i, m := range req.Messages {
-		if i == 0 || r.Match == matchExact {
-			m.Text, m.Reasoning = r.redact(m.Text), r.redact(m.Reasoning)
+		if i == 0 {
+			m.Text = r.redact(m.Text)
 		}
 		m.ToolCallID, m.ToolName = r.redact(m.ToolCallID), r.redact(m.ToolName)
 		calls := m.ToolCalls
