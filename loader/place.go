@@ -36,7 +36,7 @@ func (s *Sources) Place(ds spec.Diagnostics) {
 		if d.Snippet == "" && d.Pos.Line > 0 {
 			d.Snippet = doc.snippet(d.Pos, d.Width)
 			if !exact {
-				d.Snippet += inner(f.find(doc.root, d.Path).value.Value, at)
+				d.Snippet += inner(f.find(doc.root, d.Path).value.Value, at, d.Pos.Line)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -164,4 +165,19 @@ func FuzzRead(f *testing.F) {
 		}
 		_ = text(ds)
 	})
+}
+
+// The bars of a snippet stand below each other, however long the line's number is, also those of a folded value.
+func TestFrameIsStraight(t *testing.T) {
+	for _, line := range []int{1, 9, 10, 99, 100, 1234} {
+		d := &document{lines: make([]string, line)}
+		d.lines[line-1] = "  when: >"
+		got := d.snippet(spec.Pos{Line: line, Col: 3}, 4) + inner("a = b\n", spec.Pos{Line: 1, Col: 3}, line)
+		n := strconv.Itoa(line)
+		blank := strings.Repeat(" ", len(n))
+		want := n + " |   when: >\n" + blank + " |   ^~~~\n" + blank + " | a = b\n" + blank + " |   ^"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("line %d: want -, got +\n%s", line, diff)
+		}
+	}
 }

@@ -46,13 +46,14 @@ func (d *document) snippet(at spec.Pos, runes int) string {
 	return excerpt(strconv.Itoa(at.Line), text, col, runes)
 }
 
-// inner shows the line of a text that stands elsewhere in another form, such as an expression that YAML has folded.
-func inner(text string, at spec.Pos) string {
+// inner shows the line of a text that stands elsewhere in another form, such as an expression that YAML has folded. It
+// continues the frame of that other line.
+func inner(text string, at spec.Pos, line int) string {
 	lines := strings.Split(text, "\n")
 	if at.Line < 1 || at.Line > len(lines) {
 		return ""
 	}
-	return "\n" + excerpt("", lines[at.Line-1], at.Col, 1)
+	return "\n" + excerpt(strings.Repeat(" ", len(strconv.Itoa(line))), lines[at.Line-1], at.Col, 1)
 }
 
 func excerpt(gutter, line string, col, runes int) string {

@@ -28,9 +28,9 @@ func (c *compiler) rule(r *spec.PlanRule) {
 	if !c.toolNames(r) {
 		return
 	}
-	loose, iss := c.loose.Compile(r.When)
+	loose, root, iss := parseAndCheck(c.loose, r.When)
 	if iss.Err() != nil {
-		for _, f := range explain(iss, c.provider, nil, gateNames) {
+		for _, f := range explain(iss, c.provider, root, gateNames) {
 			c.report(r, f)
 		}
 		return

@@ -42,23 +42,37 @@ func explain(iss *cel.Issues, p *provider, root ast.Expr, names []string) []find
 		switch msg := e.Message; {
 		case strings.HasPrefix(msg, "Syntax error: "):
 			f.kind, f.message = "syntax", syntaxText(msg)
+			if strings.Contains(f.message, "unexpected '=") && !strings.Contains(f.message, "unexpected '=>") {
+				f.hint = "write == to compare"
+			}
 			return append(out, f) // what follows comes of the first
 		case strings.HasPrefix(msg, "undefined field '"):
 			f.name = quoted(msg)
 			f.object, f.path = p.missed[f.name], operandOf(root, e.ExprID)
 			f.message = fmt.Sprintf("%s has no field %q", cmp.Or(f.path, "the value"), f.name)
 		case strings.HasPrefix(msg, "undeclared reference to '"):
-			undeclared(&f, quoted(msg), names)
+			undeclared(&f, quoted(msg), find(root, e.ExprID), names)
 		case strings.HasPrefix(msg, "found no matching overload for '"):
 			overload(&f, msg, find(root, e.ExprID))
 		case strings.HasPrefix(msg, "expected type "):
-			f.message = plainText(typeWords.Replace(msg))
+			mistyped(&f, typeWords.Replace(msg))
 		default:
 			f.message = plainText(msg)
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// parseAndCheck gives the checked expression, and its tree as it was parsed. nil: it did not parse.
+func parseAndCheck(env *cel.Env, text string) (*cel.Ast, ast.Expr, *cel.Issues) {
+	parsed, iss := env.Parse(text)
+	if iss.Err() != nil {
+		return nil, nil, iss
+	}
+	root := parsed.NativeRep().Expr()
+	parsed, iss = env.Check(parsed)
+	return parsed, root, iss
 }
 
 // quoted gives the first 'word' of a message.
@@ -76,7 +90,7 @@ func syntaxText(msg string) string {
 
 var syntaxWords = strings.NewReplacer("Syntax error", "syntax error", "mismatched input", "unexpected",
 	"extraneous input", "unexpected", "no viable alternative at input", "unexpected",
-	"token recognition error at:", "unexpected", "'<EOF>'", "end of the expression")
+	"token recognition error at:", "unexpected", "'= '", "'='", "'<EOF>'", "end of the expression")
 
 func plainText(msg string) string {
 	msg = strings.Join(strings.Fields(msg), " ")
@@ -86,8 +100,19 @@ func plainText(msg string) string {
 	return strings.TrimSuffix(msg, ".")
 }
 
-func undeclared(f *finding, name string, names []string) {
+// methods are what may stand after a dot, with the macros among them, for hints.
+var methods = []string{"all", "contains", "endsWith", "exists", "exists_one", "filter", "map", "matches", "orValue", "size", "startsWith"}
+
+// undeclared explains a name that nobody knows. node is where it stands; nil: that is not known.
+func undeclared(f *finding, name string, node ast.Expr, names []string) {
 	f.name = name
+	if node != nil && node.Kind() == ast.CallKind && node.AsCall().IsMemberFunction() {
+		f.message, f.hint = fmt.Sprintf("unknown method %q", name), "methods are "+strings.Join(methods, ", ")
+		if near := spec.Nearest(name, methods); near != "" {
+			f.hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		return
+	}
 	if slices.Contains(laterNames, name) && slices.Contains(names, "toolName") {
 		f.kind = "not-in-this-version"
 		f.message = fmt.Sprintf("%q is not in this version", name)
@@ -99,7 +124,24 @@ func undeclared(f *finding, name string, names []string) {
 		f.hint = fmt.Sprintf("did you mean %s?", near)
 		return
 	}
+	if slices.Contains(methods, name) {
+		f.hint = fmt.Sprintf("write it after a dot: value.%s(…)", name)
+		return
+	}
 	f.hint = "known names are " + strings.Join(names, ", ")
+}
+
+// mistyped explains "expected type 'a' but found 'b'".
+func mistyped(f *finding, msg string) {
+	want, found, ok := strings.Cut(strings.TrimPrefix(msg, "expected type "), " but found ")
+	if !ok {
+		f.message = plainText(msg)
+		return
+	}
+	if want = strings.Trim(want, "'"); want == "boolean" {
+		want, f.hint = "a boolean", "write a comparison"
+	}
+	f.message = fmt.Sprintf("gives %s, want %s", strings.Trim(found, "'"), want)
 }
 
 // overload explains an operator or function that does not take what it was given.

@@ -92,6 +92,8 @@ func TestConclude(t *testing.T) {
 		{name: "N19 a folder that could not be looked at", g: required("a", ""), tasks: records("a:completed:01"),
 			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "unknown: too many files"}, {Cwd: ".", Digest: "unknown: too many files"}},
 			want:  "unsatisfied integrity integrity"},
+		{name: "N19 a folder that could not be looked at in the end is not called changed", g: required("a", ""), tasks: records("a:completed:01"),
+			trees: []spec.Tree{{Before: "t-a", Cwd: ".", Digest: "sha256:1"}, {Cwd: ".", Digest: "unknown: cancelled"}}, want: "unsatisfied integrity"},
 		{name: "N19 a folder that was not looked at", g: required("a", ""), tasks: records("a:completed:01"), watched: map[string]string{"t-a": "."},
 			want: "unsatisfied integrity"},
 		{name: "N19 looked at before and not after", g: required("a", ""), tasks: records("a:completed:01"), watched: map[string]string{"t-a": "."},

@@ -143,12 +143,7 @@ func (c *releaseCompiler) requirement(req spec.Requirement, path spec.Path) {
 		f.report(&c.diags, "release-", path, fmt.Sprintf("requirement %q", req.Name), req.That)
 	}
 	clear(c.provider.missed)
-	parsed, iss := c.env.Parse(req.That)
-	var root ast.Expr
-	if iss.Err() == nil {
-		root = parsed.NativeRep().Expr()
-		parsed, iss = c.env.Check(parsed)
-	}
+	parsed, root, iss := parseAndCheck(c.env, req.That)
 	if iss.Err() != nil {
 		for _, f := range c.sharpen(explain(iss, c.provider, root, []string{"results", "has", "size", "within", "globMatch", "matches"})) {
 			report(f)

@@ -52,7 +52,7 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 	var w spec.WorstCase
 	var tokens int64
 	var cost spec.USD
-	known, priced := true, true
+	known, priced, unpriced := true, true, ""
 	agents := p.ByName()
 	for _, t := range p.Tasks {
 		a := agents[t.Assignee]
@@ -63,7 +63,7 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 		window := p.Providers[a.Provider].Models[a.Model].ContextWindow
 		if window == 0 {
 			known = false
-			w.Reason = fmt.Sprintf("the context window of model %q is not declared", a.Model)
+			w.Reason = fmt.Sprintf("the context window of model %q of provider %q is not declared", a.Model, a.Provider)
 			continue
 		}
 		out := a.MaxOutputTokens
@@ -73,7 +73,10 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 		turns := int64(a.MaxTurns)
 		tokens = spec.AddCapped(tokens, capped(turns, window))
 		price, ok := p.Price(a)
-		if priced = priced && ok; ok {
+		if !ok {
+			priced = false
+			unpriced = fmt.Sprintf("model %q of provider %q has no price", a.Model, a.Provider)
+		} else {
 			cost = spec.AddCapped(cost, price.Cost(spec.Usage{Input: capped(turns, window-out), Output: capped(turns, out)}))
 		}
 	}
@@ -82,7 +85,7 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 		if priced {
 			w.Cost = &cost
 		} else {
-			w.Reason = "a model has no price"
+			w.Reason = unpriced
 		}
 	}
 	return w

@@ -72,6 +72,7 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 		return nil, c.diags
 	}
 	c.unused()
+	c.unplayed()
 	c.diags.Sort()
 	c.plan.Flags = c.flags()
 	c.plan.Enforcement = enforcement(c.plan)
@@ -325,6 +326,29 @@ func (c *compiler) agentModel(p *spec.PlanAgent, at spec.Path) {
 	}
 	if p.Model == "" {
 		c.diags.Errorf("model-missing", at, "agent %q has no model", p.Name).Hint = "add model: to the agent or to defaults"
+	}
+}
+
+// unplayed finds agents whose work a cassette has no answer for: their first model call would end the run.
+func (c *compiler) unplayed() {
+	for i := range c.plan.Agents {
+		a := &c.plan.Agents[i]
+		file := c.plan.Providers[a.Provider].Cassette
+		tape := c.b.Cassettes[file].Cassette
+		if tape == nil {
+			continue // the model answers by itself
+		}
+		without := slices.IndexFunc(c.plan.Tasks, func(t spec.PlanTask) bool {
+			turns, ok := tape.Tasks[t.Title]
+			if !ok {
+				turns = tape.Agents[a.Name]
+			}
+			return t.Assignee == a.Name && len(turns) == 0
+		})
+		if without >= 0 {
+			c.diags.Warnf("cassette-no-turns", spec.Path("agents").Index(i), "agent %q has a task, and cassette %q has no turns for it", a.Name, file).Hint =
+				fmt.Sprintf("add agents.%s to %s", a.Name, file)
+		}
 	}
 }
 

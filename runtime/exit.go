@@ -60,6 +60,6 @@ func worldBroke(r *spec.Receipt) bool {
 	}
 	declared := r.Governance != nil && len(r.Governance.RequiredRoles) > 0
 	return slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool {
-		return (t.Role != "" || !declared) && t.ErrorInfo != nil && (t.ErrorInfo.Kind == "provider" || t.ErrorInfo.Kind == "store")
+		return (t.Role != "" || !declared) && t.ErrorInfo != nil && (t.ErrorInfo.Kind == "provider" || t.ErrorInfo.Code == "LLM_CALL_TIMEOUT")
 	})
 }

@@ -30,14 +30,41 @@ type GateOptions struct {
 type GateVerdict struct {
 	Pass                 bool            `json:"pass"`
 	ExitCode             int             `json:"exitCode"`
+	RunID                string          `json:"runId,omitempty"` // as the receipt says, like Team. Empty: there is none that can be read
+	Team                 string          `json:"team,omitempty"`
 	Bound                bool            `json:"bound"`
+	Yardstick            string          `json:"yardstick"` // none, matched, differs or not-compared
 	Integrity            string          `json:"integrity"` // none, digest or chain
+	Tree                 string          `json:"tree"`      // checked, differs, nothing or not-checked
 	GovernanceConclusion string          `json:"governanceConclusion"`
 	ReleaseConclusion    string          `json:"releaseConclusion"`
-	Reasons              []spec.Reason   `json:"reasons"` // why it does not pass, the weightiest first
+	Reasons              []GateReason    `json:"reasons"` // why it does not pass, the weightiest first
 	Release              []spec.Released `json:"release,omitempty"`
 	Receipt              *spec.Receipt   `json:"-"` // nil: there is no receipt that can be read
 }
+
+// GateReason is one reason why a receipt does not pass.
+type GateReason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // what to do about it, where the code alone does not say. Empty: it does
+}
+
+// What a receipt was compared with from outside.
+const (
+	YardstickNone        = "none" // no plan was given
+	YardstickMatched     = "matched"
+	YardstickDiffers     = "differs"
+	YardstickNotCompared = "not-compared" // no receipt could be read
+)
+
+// What was found of the files as they are now.
+const (
+	TreeChecked    = "checked" // they are those of the run
+	TreeDiffers    = "differs"
+	TreeNothing    = "nothing" // the run looked at no folder
+	TreeNotChecked = "not-checked"
+)
 
 // The integrity a gate can find. A signature or an attestation is for a later version.
 const (
@@ -47,10 +74,11 @@ const (
 )
 
 // NoReceipt is the verdict about evidence that is not there.
-func NoReceipt(why string) *GateVerdict { return emptyVerdict().fail("integrity", "%s", why) }
+func NoReceipt(why string) *GateVerdict { return emptyVerdict().broken(hintPath, "%s", why) }
 
 func emptyVerdict() *GateVerdict {
-	return &GateVerdict{Integrity: IntegrityNone, GovernanceConclusion: spec.Unsatisfied, ReleaseConclusion: spec.Unsatisfied, Reasons: []spec.Reason{}}
+	return &GateVerdict{Yardstick: YardstickNotCompared, Integrity: IntegrityNone, Tree: TreeNotChecked, GovernanceConclusion: spec.Unsatisfied,
+		ReleaseConclusion: spec.Unsatisfied, Reasons: []GateReason{}}
 }
 
 // Gate decides about a release by a receipt. Absent evidence is never a pass: what is missing, empty, cut short,
@@ -59,14 +87,14 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	v := emptyVerdict()
 	r, err := ReadReceipt(data)
 	if err != nil {
-		return v.fail("integrity", "%v", err)
+		return v.broken(hintReceipt, "%v", err)
 	}
-	v.Receipt, v.Integrity = r, IntegrityDigest
+	v.Receipt, v.RunID, v.Team, v.Yardstick, v.Integrity = r, r.RunID, r.Team.Name, YardstickNone, IntegrityDigest
 	v.consistent(r)
 	if o.Log != nil {
 		v.log(r, o.Log)
 	} else if !o.NoLog {
-		v.fail("integrity", "the event log is missing: keep events.jsonl beside the receipt or give --events FILE, or accept that with --no-log")
+		v.broken(hintNoLog, "the event log is missing: keep events.jsonl beside the receipt or give --events FILE, or accept that with --no-log")
 	}
 	governance, release, folders := r.Governance, requirementsOf(r), map[string]string(nil)
 	if o.Plan != nil {
@@ -76,11 +104,13 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 		v.fail("unbound", "the receipt vouches for itself: give --team FILE or --plan FILE, or accept that with --unbound")
 	}
 	if o.RequireSigned {
-		v.fail("integrity", "a signature is required and the receipt has none")
+		v.broken(hintSigned, "a signature is required and the receipt has none")
 	}
 	c := policies.Conclude(governance, r, folders)
 	v.GovernanceConclusion = c.Conclusion
-	v.Reasons = append(v.Reasons, c.Reasons...)
+	for _, why := range c.Reasons {
+		v.Reasons = append(v.Reasons, GateReason{why.Code, why.Message, hintOf(why.Code)})
+	}
 	if c.Conclusion == spec.NotApplicable && !o.AllowNotApplicable {
 		v.fail("not-applicable", "nothing is required, so nothing was proved: declare governanceIntent required, or accept that with --allow-not-applicable")
 	}
@@ -94,9 +124,37 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 }
 
 func (v *GateVerdict) fail(code, format string, args ...any) *GateVerdict {
-	v.Reasons = append(v.Reasons, spec.Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+	v.Reasons = append(v.Reasons, GateReason{Code: code, Message: fmt.Sprintf(format, args...)})
 	v.ExitCode = ExitGovernance
 	return v
+}
+
+// broken is fail for evidence that does not hold. It has many causes, so each comes with its own hint.
+func (v *GateVerdict) broken(hint, format string, args ...any) *GateVerdict {
+	v.fail("integrity", format, args...)
+	v.Reasons[len(v.Reasons)-1].Hint = hint
+	return v
+}
+
+// What to do about broken evidence, by its cause.
+const (
+	hintPath    = "check the path: it must be the receipt.json that the run wrote"
+	hintReceipt = "give the receipt exactly as the run wrote it; if that one is lost, run the team again"
+	hintNoLog   = "give --events FILE or --state DIR, or say --no-log if the log was not kept"
+	hintLog     = "give receipt and event log of one run, both exactly as it wrote them; if they are lost, run the team again"
+	hintPlan    = "give the same --team or --plan, --goal and --input as the run had; if a file of the team has changed since, run it again"
+	hintTree    = "review again: run the team on the files as they are now"
+	hintFolders = "let nothing change the folders of the required roles while the team runs, see that they can be read, and run again"
+	hintSigned  = "this version signs no receipt: leave out --require-signed"
+	hintNoPlan  = "give --team FILE or --plan FILE"
+)
+
+// hintOf gives the hint for a reason that governance has: of broken evidence, it looks at folders alone.
+func hintOf(code string) string {
+	if code == "integrity" {
+		return hintFolders
+	}
+	return ""
 }
 
 // decide gives the exit code: evidence and governance come before the release requirements, and those before the run's
@@ -104,9 +162,9 @@ func (v *GateVerdict) fail(code, format string, args ...any) *GateVerdict {
 func (v *GateVerdict) decide(r *spec.Receipt) *GateVerdict {
 	v.Pass = len(v.Reasons) == 0
 	has := func(code string) bool {
-		return slices.ContainsFunc(v.Reasons, func(r spec.Reason) bool { return r.Code == code })
+		return slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code == code })
 	}
-	other := slices.ContainsFunc(v.Reasons, func(r spec.Reason) bool { return r.Code != "release" && r.Code != "run-failed" })
+	other := slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code != "release" && r.Code != "run-failed" })
 	switch {
 	case v.Pass:
 		v.ExitCode = ExitOK

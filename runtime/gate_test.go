@@ -141,10 +141,10 @@ func TestGate(t *testing.T) {
 		{name: "a conclusion that does not follow", receipt: forge(t, refused.receipt, func(r *spec.Receipt) {
 			r.GovernanceConclusion, r.GovernanceReason, r.GovernanceDetail = "satisfied", "", nil
 		}), plan: plan, code: 4, reason: "role-failed", found: "digest"},
-		{name: "H2 a run that failed though every role completed", receipt: crossed.receipt, log: crossed.log, plan: bounded, code: 5, reason: "run-failed", found: "chain"},
+		{name: "a run that failed though every role completed", receipt: crossed.receipt, log: crossed.log, plan: bounded, code: 5, reason: "run-failed", found: "chain"},
 		{name: "what was reviewed is what is there", receipt: good.receipt, log: good.log, plan: plan, found: "chain",
 			o: GateOptions{Tree: func(string) (string, error) { return "sha256:same", nil }}},
-		{name: "H3 what was reviewed is not what is there", receipt: good.receipt, log: good.log, plan: plan, code: 4, reason: "integrity", found: "chain",
+		{name: "what was reviewed is not what is there", receipt: good.receipt, log: good.log, plan: plan, code: 4, reason: "integrity", found: "chain",
 			o: GateOptions{Tree: func(string) (string, error) { return "sha256:changed", nil }}},
 		{name: "what is there cannot be looked at", receipt: good.receipt, log: good.log, plan: plan, code: 4, reason: "integrity", found: "chain",
 			o: GateOptions{Tree: func(string) (string, error) { return "", errors.New("permission denied") }}},
@@ -199,21 +199,21 @@ func TestGate(t *testing.T) {
 			r.Cost = &zero
 		}), plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "wider ceilings", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Budgets.Declared.MaxTokenBudget = 5 }), plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 another tool, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { d := &r.Decisions[0]; d.ToolName = "file_read" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 a decision about somebody else", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Decisions[0].Agent = "nobody" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
-		{name: "H4 tokens called estimated, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) {
+		{name: "another tool, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { d := &r.Decisions[0]; d.ToolName = "file_read" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a decision about somebody else", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Decisions[0].Agent = "nobody" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
+		{name: "tokens called estimated, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) {
 			r.Tasks[0].Estimated = true
 			r.Tasks[0].Tokens.Input = 1
 			r.TotalTokens.Input = r.Tasks[0].Tokens.Input + r.Tasks[1].Tokens.Input
 			r.Budgets.Used.Tokens = r.TotalTokens.Total()
 		}), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 another answer, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[1].OutputDigest = "sha256:0000" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 fewer turns, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].Turns = 1 }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 another end, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].EndedAt = r.Tasks[1].EndedAt }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 counts by rule dropped", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Rules = []spec.RuleTotal{{Name: "x"}} }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
-		{name: "H4 another provider", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].Provider = "other" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
-		{name: "H4 another program, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Oma.Version = "9" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
-		{name: "H4 another date, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.CreatedAt = "2030-01-01T00:00:00.000Z" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "another answer, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[1].OutputDigest = "sha256:0000" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "fewer turns, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].Turns = 1 }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "another end, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].EndedAt = r.Tasks[1].EndedAt }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "counts by rule dropped", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Rules = []spec.RuleTotal{{Name: "x"}} }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
+		{name: "another provider", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].Provider = "other" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
+		{name: "another program, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Oma.Version = "9" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "another date, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.CreatedAt = "2030-01-01T00:00:00.000Z" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "a success that is none", receipt: forge(t, refused.receipt, func(r *spec.Receipt) { r.Success, r.Status.Code = true, "ok" }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

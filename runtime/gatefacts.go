@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -10,10 +12,10 @@ import (
 // consistent holds the receipt against itself: whatever can be derived is derived again.
 func (v *GateVerdict) consistent(r *spec.Receipt) {
 	if len(r.Tasks) == 0 {
-		v.fail("integrity", "the receipt has no task")
+		v.broken(hintReceipt, "the receipt has no task")
 	}
 	if plain(policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)) != plain(r.Topology) {
-		v.fail("integrity", "the topology does not follow from the tasks")
+		v.broken(hintReceipt, "the topology does not follow from the tasks")
 	}
 	var tokens spec.Usage
 	completed := 0
@@ -22,15 +24,15 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 		if t.Status == spec.TaskCompleted {
 			completed++
 			if t.StopReason != spec.StopCompleted || t.Turns == 0 || t.ModelCalls == 0 || t.StartedAt == "" {
-				v.fail("integrity", "task %q is called completed without having worked", t.ID)
+				v.broken(hintReceipt, "task %q is called completed without having worked", t.ID)
 			}
 		}
 	}
 	if tokens != r.TotalTokens || tokens.Total() != r.Budgets.Used.Tokens {
-		v.fail("integrity", "the tokens of the tasks do not add up to the total")
+		v.broken(hintReceipt, "the tokens of the tasks do not add up to the total")
 	}
 	if r.Success != (r.Status.Code == spec.StatusOK) || r.Success && completed != len(r.Tasks) {
-		v.fail("integrity", "the receipt calls itself a success and its tasks do not")
+		v.broken(hintReceipt, "the receipt calls itself a success and its tasks do not")
 	}
 	v.decisions(r)
 }
@@ -39,11 +41,11 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 func (v *GateVerdict) words(r *spec.Receipt, c policies.Conclusion) {
 	said := []any{r.GovernanceConclusion, r.GovernanceDetail}
 	if plain(said) != plain([]any{c.Conclusion, c.Reasons}) {
-		v.fail("integrity", "the receipt says governance is %s, and its facts say %s", r.GovernanceConclusion, c.Conclusion)
+		v.broken(hintReceipt, "the receipt says governance is %s, and its facts say %s", r.GovernanceConclusion, c.Conclusion)
 	}
 	for _, code := range exitCodes(r, false, Options{}) {
 		if !slices.Contains(r.ExitCodes, code) {
-			v.fail("integrity", "the receipt leaves out exit code %d", code)
+			v.broken(hintReceipt, "the receipt leaves out exit code %d", code)
 		}
 	}
 }
@@ -54,17 +56,23 @@ func (v *GateVerdict) now(r *spec.Receipt, folders map[string]string, tree func(
 		return
 	}
 	if folders == nil {
-		v.fail("integrity", "what is there now can only be compared with a plan: give --team FILE or --plan FILE")
+		v.broken(hintNoPlan, "what is there now can only be compared with a plan: give --team FILE or --plan FILE")
 	}
+	v.Tree = TreeNothing
 	for _, t := range r.Trees {
 		if t.Before != "" {
 			continue
 		}
+		if v.Tree == TreeNothing {
+			v.Tree = TreeChecked
+		}
 		switch digest, err := tree(t.Cwd); {
 		case err != nil:
-			v.fail("integrity", "the files under %q cannot be looked at: %v", t.Cwd, err)
+			v.Tree = TreeDiffers
+			v.broken(hintTree, "the files under %q cannot be looked at: %v", t.Cwd, err)
 		case digest != t.Digest:
-			v.fail("integrity", "the files under %q are not what they were when the run ended", t.Cwd)
+			v.Tree = TreeDiffers
+			v.broken(hintTree, "the files under %q are not what they were when the run ended", t.Cwd)
 		}
 	}
 }
@@ -79,7 +87,7 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 	denied := 0
 	for i, d := range r.Decisions {
 		if d.Seq != i+1 || d.Agent != assignee[d.TaskID] {
-			v.fail("integrity", "decision %d is out of order or about somebody else", i+1)
+			v.broken(hintReceipt, "decision %d is out of order or about somebody else", i+1)
 			return
 		}
 		c := counted[d.TaskID]
@@ -97,24 +105,25 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 	}
 	for _, t := range r.Tasks {
 		if c := counted[t.ID]; c.Allowed != t.ToolCalls.Allowed || c.Denied != t.ToolCalls.Denied || c.Refused != t.ToolCalls.Refused {
-			v.fail("integrity", "the decisions about the calls of task %q are not the ones its record counts", t.ID)
+			v.broken(hintReceipt, "the decisions about the calls of task %q are not the ones its record counts", t.ID)
 		}
 	}
 	if denied != r.Denied {
-		v.fail("integrity", "%d decisions kept a call from running and the receipt says %d", denied, r.Denied)
+		v.broken(hintReceipt, "%d decisions kept a call from running and the receipt says %d", denied, r.Denied)
 	}
 }
 
 // bind holds the receipt against the plan it is said to be of: everything that follows from the plan.
 func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	if r.Plan.Digest != p.Digest {
-		v.fail("integrity", "the receipt is of plan %s and the yardstick is plan %s", short(r.Plan.Digest), short(p.Digest))
+		v.Yardstick = YardstickDiffers
+		v.broken(hintPlan, "the receipt is of plan %s and the yardstick is plan %s: %s", short(r.Plan.Digest), short(p.Digest), otherPlan(r, p))
 		return
 	}
-	v.Bound = true
+	v.Bound, v.Yardstick = true, YardstickMatched
 	differs := func(what string, got, want any) {
 		if plain(got) != plain(want) {
-			v.fail("integrity", "the receipt has other %s than its plan", what)
+			v.broken(hintReceipt, "the receipt has other %s than its plan", what)
 		}
 	}
 	differs("governance", r.Governance, p.Governance)
@@ -124,31 +133,59 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	differs("declared budgets", r.Budgets.Declared, p.Budgets)
 	differs("levels of enforcement", levels(r.Enforcement), levels(p.Enforcement))
 	if plain(Narrow(p.Budgets, r.Budgets.Effective)) != plain(r.Budgets.Effective) {
-		v.fail("integrity", "the ceilings in force are wider than those of the plan")
+		v.broken(hintReceipt, "the ceilings in force are wider than those of the plan")
 	}
 	for _, f := range p.Flags {
 		if !slices.Contains(r.Flags, f) {
-			v.fail("integrity", "the receipt leaves out the flag %s", f)
+			v.broken(hintReceipt, "the receipt leaves out the flag %s", f)
 		}
 	}
 	if !sameTasks(r.Tasks, p.Tasks) {
-		v.fail("integrity", "the receipt has other tasks than its plan")
+		v.broken(hintReceipt, "the receipt has other tasks than its plan")
 		return
 	}
 	agents := p.ByName()
 	for _, t := range r.Tasks {
 		if a := agents[t.Assignee]; a == nil || t.Provider != a.Provider {
-			v.fail("integrity", "task %q was answered by another provider than in its plan", t.ID)
+			v.broken(hintReceipt, "task %q was answered by another provider than in its plan", t.ID)
 			return
 		}
 	}
 	if counted, _ := totals(p, r.Decisions); plain(counted) != plain(r.Rules) {
-		v.fail("integrity", "the counts by rule do not follow from the decisions")
+		v.broken(hintReceipt, "the counts by rule do not follow from the decisions")
 	}
 	marked := slices.Clone(r.Trees)
 	markWriters(p, marked)
 	differs("later writers", r.Trees, marked)
 	v.costs(r, p, agents)
+}
+
+// otherPlan says in what two plans differ, as far as a receipt tells.
+func otherPlan(r *spec.Receipt, p *spec.Plan) string {
+	was := map[string]string{}
+	for _, in := range r.Inputs {
+		was[in.Path] = in.Digest
+	}
+	var differ []string
+	for _, in := range p.Inputs {
+		switch digest, known := was[in.Path]; {
+		case !known:
+			differ = append(differ, in.Path+" was not there")
+		case digest != in.Digest:
+			differ = append(differ, in.Path+" has changed")
+		}
+		delete(was, in.Path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(was)) {
+		differ = append(differ, path+" is not there any more")
+	}
+	if r.GoalDigest != p.GoalDigest {
+		differ = append(differ, "the goal is another: give the same --goal and --input")
+	}
+	if differ == nil {
+		return "give the same flags as the run"
+	}
+	return strings.Join(differ, "; ")
 }
 
 // levels is what a plan promises. How it is kept may be said in other words on another machine.
@@ -187,12 +224,12 @@ func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan, agents map[string]*sp
 		least := price.Cost(t.Tokens)
 		switch {
 		case priced != (t.Cost != nil) && t.StartedAt != "":
-			v.fail("integrity", "the cost of task %q is known on one side only", t.ID)
+			v.broken(hintReceipt, "the cost of task %q is known on one side only", t.ID)
 		case priced && t.Cost != nil && (*t.Cost < least || *t.Cost > least+spec.USD(t.ModelCalls)):
-			v.fail("integrity", "task %q cost $%s by its tokens, and $%s by the receipt", t.ID, least, *t.Cost)
+			v.broken(hintReceipt, "task %q cost $%s by its tokens, and $%s by the receipt", t.ID, least, *t.Cost)
 		}
 	}
 	if known != (r.Cost != nil) || known && total != *r.Cost {
-		v.fail("integrity", "the costs of the tasks do not add up to the total")
+		v.broken(hintReceipt, "the costs of the tasks do not add up to the total")
 	}
 }

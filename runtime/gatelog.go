@@ -26,10 +26,10 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	ref, err := VerifyLog(in, facts.see)
 	switch {
 	case err != nil:
-		v.fail("integrity", "the event log is damaged: %v", err)
+		v.broken(hintLog, "the event log is damaged: %v", err)
 		return
 	case ref != r.Evidence.Journal:
-		v.fail("integrity", "the event log has %d events and another end than the receipt says", ref.Events)
+		v.broken(hintLog, "the event log has %d events and another end than the receipt says", ref.Events)
 		return
 	}
 	before := len(v.Reasons)
@@ -38,7 +38,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	}
 	differs := func(what string, got, want any) {
 		if plain(got) != plain(want) {
-			v.fail("integrity", "the event log and the receipt differ in the %s", what)
+			v.broken(hintLog, "the event log and the receipt differ in the %s", what)
 		}
 	}
 	differs("plan", facts.plan, r.Plan.Digest)
@@ -47,7 +47,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	slices.Sort(facts.trees)
 	differs("digests of folders", facts.trees, treesOn(r))
 	if !facts.ended || facts.end.Status != r.Status {
-		v.fail("integrity", "the run ended as %q in the event log and as %q in the receipt", facts.end.Status.Code, r.Status.Code)
+		v.broken(hintLog, "the run ended as %q in the event log and as %q in the receipt", facts.end.Status.Code, r.Status.Code)
 	}
 	differs("outcome of the release requirements", facts.end.Release, r.Release)
 	if len(v.Reasons) == before {
@@ -59,7 +59,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts) {
 	differs := func(what string, same bool) {
 		if !same {
-			v.fail("integrity", "the %s of task %q differ in the event log and in the receipt", what, t.ID)
+			v.broken(hintLog, "the %s of task %q differ in the event log and in the receipt", what, t.ID)
 		}
 	}
 	differs("states", f.status == t.Status)
@@ -96,13 +96,13 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 			continue
 		}
 		if at == len(facts.judged) || !facts.judged[at].is(&d) {
-			v.fail("integrity", "decision %d is another one in the event log", d.Seq)
+			v.broken(hintLog, "decision %d is another one in the event log", d.Seq)
 			return
 		}
 		at++
 	}
 	if at != len(facts.judged) {
-		v.fail("integrity", "the event log has %d decisions that the receipt leaves out", len(facts.judged)-at)
+		v.broken(hintLog, "the event log has %d decisions that the receipt leaves out", len(facts.judged)-at)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -97,7 +98,7 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 			Message: fmt.Sprintf("the model did not answer within %s", e.Timeout), Provider: parts.agent.Provider, Attempt: call.Attempts}
 	case errors.As(err, &pe):
 		info := pe.Info
-		info.Attempt, info.Message = call.Attempts, clip(g.mask(info.Message), 1024)
+		info.Attempt, info.Message = call.Attempts, clip(g.mask(providerMessage(&info, call.Attempts)), 1024)
 		res.Err = &info
 	case errors.Is(err, ErrCassette):
 		res.Err = &spec.ErrorInfo{Kind: "validation", Code: "CASSETTE_MISMATCH", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider}
@@ -116,6 +117,24 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 		call.Wasted = spec.Usage{}
 	}
 	return res
+}
+
+// providerMessage says who failed and how, with what usually mends it.
+func providerMessage(info *spec.ErrorInfo, attempts int) string {
+	msg := fmt.Sprintf("provider %q: %s", info.Provider, info.Message)
+	if info.HTTPStatus != 0 {
+		msg = fmt.Sprintf("provider %q: HTTP %d: %s", info.Provider, info.HTTPStatus, info.Message)
+	}
+	if attempts > 1 {
+		msg += fmt.Sprintf(" (after %d attempts)", attempts)
+	}
+	switch info.HTTPStatus {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		msg += "; check the key that apiKey names"
+	case http.StatusNotFound:
+		msg += "; check the model's name, and that baseURL ends as the server wants, mostly in /v1"
+	}
+	return msg
 }
 
 // judge decides about one tool call without doing anything. Only an allowed call gets a permit to act.

@@ -221,7 +221,7 @@ func TestCancellation(t *testing.T) {
 	}{
 		{"callTimeout", hang, func(p *spec.Plan, _ *Options, _ context.CancelFunc) {
 			p.Agents[0].CallTimeout = spec.Duration(time.Second)
-		}, spec.StatusTimeout, spec.StopTimeout, 1},
+		}, spec.StatusTimeout, spec.StopTimeout, ExitBroken},
 		{"agent timeout", callsTool, func(p *spec.Plan, _ *Options, _ context.CancelFunc) {
 			p.Agents[0].Timeout = spec.Duration(time.Second)
 		}, spec.StatusTimeout, spec.StopTimeout, 1},

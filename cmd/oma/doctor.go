@@ -79,7 +79,8 @@ func (d *diagnosis) add(f finding) {
 }
 
 func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, output string) error {
-	d := diagnosis{OK: true, Version: version, Commit: commit, Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
+	b := build()
+	d := diagnosis{OK: true, Version: b.Version, Commit: b.Commit, Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
 	dir, shell := ".", false
 	var c *compiled
 	if flag := f.givenOrRequired(); path == "" && flag != "" {
@@ -92,7 +93,11 @@ func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, outp
 		}
 		d.Team, dir, shell = c.plan.Team.Name, c.dir, anyShell(c.plan)
 	}
-	d.add(a.bash(ctx, shell))
+	bash := a.bash(ctx, shell)
+	if c != nil && !shell {
+		bash.Detail += "; no agent here has bash"
+	}
+	d.add(bash)
 	d.add(a.git(ctx))
 	d.add(a.stateFolder(state, dir))
 	d.add(a.secrecy())
@@ -201,10 +206,8 @@ func (a *app) providers(d *diagnosis, c *compiled) {
 			d.add(w.key(name, p.APIKey, working[name]))
 		}
 		switch p.Kind {
-		case "openai":
-			d.add(address(name, p.BaseURL, openai.DefaultBaseURL))
-		case "ollama":
-			d.add(address(name, p.BaseURL, openai.OllamaBaseURL))
+		case "openai", "ollama":
+			d.add(finding{"provider " + name, notTried, false, baseURL(p.Provider) + "  no connection is opened"})
 		case "scripted":
 			d.add(finding{"provider " + name, found, working[name], "plays " + p.Cassette})
 		}
@@ -223,13 +226,19 @@ func (w *wiring) key(provider string, ref *spec.SecretRef, needed bool) finding 
 	return finding{name, found, needed, from}
 }
 
-func address(provider, base, standard string) finding {
-	if base == "" {
-		base = standard
+// baseURL is the address a provider is asked at, without what could be a secret in it.
+func baseURL(p spec.Provider) string {
+	base := p.BaseURL
+	switch {
+	case base != "":
+	case p.Kind == "ollama":
+		base = openai.OllamaBaseURL
+	default:
+		base = openai.DefaultBaseURL
 	}
 	if u, err := url.Parse(base); err == nil {
 		u.RawQuery = ""
 		base = u.Redacted()
 	}
-	return finding{"provider " + provider, notTried, false, base + "  no connection is opened"}
+	return base
 }

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/open-multi-agent/oma/loader"
 	"github.com/open-multi-agent/oma/runtime"
@@ -23,6 +26,49 @@ func (e *exitError) Error() string { return e.text }
 // usage is a mistake in the command line. Nothing ran.
 func usage(format string, args ...any) error {
 	return &exitError{runtime.ExitUsage, fmt.Sprintf(format, args...)}
+}
+
+// badValue is how the flag library says that a value does not fit. What follows names functions of Go.
+var badValue = regexp.MustCompile(`^invalid argument "(?:[^"\\]|\\.)*" for "(?:-\w, )?--([a-z-]+)" flag: `)
+
+// flagError says in the words of a command line what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	m := badValue.FindStringSubmatch(err.Error())
+	if m == nil {
+		return usage("%v", err)
+	}
+	switch kind := cmd.Flag(m[1]).Value.Type(); kind {
+	case "int64":
+		return usage("--%s wants a whole number, such as 60000", m[1])
+	case "duration":
+		return usage("--%s wants a length of time, such as 10s or 5m", m[1])
+	case "bool":
+		return usage("--%s wants no value, or true or false after =", m[1])
+	}
+	return usage("--%s: %s", m[1], strings.TrimPrefix(err.Error(), m[0]))
+}
+
+// meaning says what a code that a run ends with means.
+func meaning(code int) string {
+	switch code {
+	case runtime.ExitFailed:
+		return "a task failed"
+	case runtime.ExitBroken:
+		return "the program or the world broke"
+	case runtime.ExitGovernance:
+		return "governance is not satisfied"
+	case runtime.ExitCeiling:
+		return "a ceiling ended the run"
+	case runtime.ExitDenied:
+		return "a call was denied"
+	case runtime.ExitRelease:
+		return "a release requirement did not hold"
+	case runtime.ExitInterrupted:
+		return "interrupted"
+	case runtime.ExitTerminated:
+		return "terminated"
+	}
+	return "the run did not succeed"
 }
 
 // ended is the end of a command that has printed its own result.

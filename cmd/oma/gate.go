@@ -32,8 +32,18 @@ func (a *app) gateCommand() *cobra.Command {
 		Short: "Decide about a release by a receipt, derived again from its facts",
 		Long: "Gate passes only a receipt whose governance conclusion, derived again, is satisfied, whose release requirements all\n" +
 			"held, and which is bound to a yardstick from outside: --team FILE or --plan FILE.",
-		Args: argsExactly(1, "one receipt"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.gate(args[0], &f) },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("gate takes one receipt, and %d were given; the team goes after --team", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.format != "" && cmd.Flags().Changed("output") && f.output != f.format {
+				return usage("--format %s and -o %s exclude each other", f.format, f.output)
+			}
+			return a.gate(args[0], &f)
+		},
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
@@ -62,8 +72,8 @@ func (a *app) gate(path string, f *gateFlags) error {
 	switch {
 	case f.noLog && f.events != "":
 		return usage("--no-log and --events exclude each other")
-	case f.state != "" && (f.noLog || f.events != ""):
-		return usage("--state says where the event log is: it has no use beside --events or --no-log")
+	case f.state != "" && f.events != "":
+		return usage("--state and --events exclude each other: both say where the event log is")
 	}
 	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
 	c, err := a.yardstick(f)

@@ -15,7 +15,7 @@ import (
 	"github.com/open-multi-agent/oma/spec"
 )
 
-// version and commit are set by the linker.
+// version and commit are set by the linker; see build.
 var (
 	version = "dev"
 	commit  = ""
@@ -50,12 +50,13 @@ func (a *app) root() *cobra.Command {
 	cmd.SetIn(a.stdin)
 	cmd.SetOut(a.stdout)
 	cmd.SetErr(a.stderr)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "off", "commentary on standard error: off, error, warn, info, debug, trace")
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
 	cmd.CompletionOptions.HiddenDefaultCmd = false
 	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.gateCommand(), a.policyCommand(),
 		a.schemaCommand(), a.doctorCommand(), a.versionCommand())
+	complete(cmd)
 	strictCompletion(cmd)
 	cmd.SetHelpCommand(helpCommand(cmd))
 	return cmd

@@ -9,7 +9,7 @@ import (
 )
 
 // gateLine is what to type to have the run's receipt judged: with the yardstick that the run had, and with its log.
-func (s *session) gateLine(receipt string) string {
+func (s *execution) gateLine(receipt string) string {
 	words := []string{"oma", "gate"}
 	if s.c.loaded == nil {
 		words = append(words, "--plan", s.c.file)

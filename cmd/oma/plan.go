@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,10 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 	if err != nil {
 		return err
 	}
+	why, bad := runtime.Unaffordable(c.plan)
+	if bad = bad && failOn == "unaffordable"; bad {
+		out = "" // nobody is to run it
+	}
 	if out != "" {
 		inputs, err := (&wiring{plan: c.plan, dir: c.dir}).inputs(path)
 		if err == nil {
@@ -59,6 +64,10 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 	if err := a.print(output, c.plan, func(w io.Writer) { planText(w, c.plan) }); err != nil {
 		return err
 	}
+	if bad {
+		a.say("%s", why)
+		return ended(runtime.ExitStale)
+	}
 	next := "oma run " + path
 	if out != "" {
 		next = "oma run " + out
@@ -67,16 +76,13 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 		}
 	}
 	fmt.Fprintln(a.stderr, "next: "+next)
-	if why, bad := runtime.Unaffordable(c.plan); bad && failOn == "unaffordable" {
-		a.say("%s", why)
-		return ended(runtime.ExitStale)
-	}
 	return nil
 }
 
 // planText shows a plan to a person.
 func planText(w io.Writer, p *spec.Plan) {
 	fmt.Fprintf(w, "plan %s of team %s\n", p.Digest, p.Team.Name)
+	fmt.Fprintf(w, "  goal        %s\n", escape(cutLine(p.Goal)))
 	fmt.Fprintf(w, "  topology    %s (%s)\n", p.RoutingDecision.Mode, p.RoutingDecision.Source)
 	fmt.Fprintf(w, "  governance  %s\n", governanceText(p.Governance))
 	fmt.Fprintf(w, "  budgets     %s\n", budgetsText(p.Budgets))
@@ -101,12 +107,9 @@ func planText(w io.Writer, p *spec.Plan) {
 		ruleText(w, &r)
 	}
 	for _, r := range p.Release {
-		fmt.Fprintf(w, "release requires %s: %s\n", r.Name, strings.TrimSpace(r.That))
+		fmt.Fprintf(w, "release requires %s:\n    %s\n", r.Name, strings.ReplaceAll(strings.TrimSpace(r.That), "\n", "\n    "))
 	}
-	fmt.Fprintln(w, "\nenforcement")
-	for _, c := range p.Enforcement {
-		fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
-	}
+	enforcementText(w, p.Enforcement)
 	fmt.Fprintln(w, "\ninputs")
 	for _, in := range p.Inputs {
 		fmt.Fprintf(w, "  %-9s %s %s\n", in.Kind, in.Digest, in.Path)
@@ -121,7 +124,13 @@ func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	if ag.Containment != "" {
 		cwd += " (containment: " + ag.Containment + ")"
 	}
+	schema := "no"
+	if len(ag.OutputSchema) > 0 {
+		schema = "yes"
+	}
 	fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, ag.Model, cwd, ag.MaxTurns)
+	fmt.Fprintf(w, "    asks %s\n", providerText(p.Providers[ag.Provider]))
+	fmt.Fprintf(w, "    callTimeout %s  outputSchema %s\n", ag.CallTimeout, schema)
 	for _, g := range ag.Tools {
 		mark := ""
 		if g.Consequential {
@@ -137,10 +146,49 @@ func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	}
 }
 
+// providerText is what answers an agent: what it plays, or the address that gets the key.
+func providerText(p spec.PlanProvider) string {
+	if p.Kind == "scripted" {
+		return "the cassette " + p.Cassette
+	}
+	return p.Kind + " at " + baseURL(p.Provider)
+}
+
+// enforcementText names the controls that hold for every agent once, and the exceptions one a line.
+func enforcementText(w io.Writer, all []spec.Control) {
+	var everywhere []string
+	for _, control := range runtime.Controls() {
+		if !slices.ContainsFunc(all, func(c spec.Control) bool { return c.Control == control && c.Level != spec.Enforced }) {
+			everywhere = append(everywhere, control)
+		}
+	}
+	fmt.Fprintln(w, "\nenforcement")
+	if everywhere != nil {
+		fmt.Fprintf(w, "  enforced for every agent: %s\n", strings.Join(everywhere, ", "))
+	}
+	for _, c := range all {
+		if c.Level != spec.Enforced {
+			fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
+		}
+	}
+}
+
+// cutLine is the first line of a text, at 100 characters at most.
+func cutLine(text string) string {
+	line := firstLine(strings.TrimSpace(text))
+	if cut := cutTo(line, 100); cut != strings.TrimSpace(text) {
+		return cut + " …"
+	}
+	return line
+}
+
+// ruleCostLimit is what one judgement may cost; a rule above it is refused.
+const ruleCostLimit = 10_000_000
+
 func ruleText(w io.Writer, r *spec.PlanRule) {
 	var tools []string
 	for _, t := range r.AppliesTo {
-		tools = append(tools, fmt.Sprintf("%s (cost %d)", t.Tool, t.Cost))
+		tools = append(tools, fmt.Sprintf("%s (cost %d of %d)", t.Tool, t.Cost, ruleCostLimit))
 	}
 	on := strings.Join(tools, ", ")
 	if on == "" {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// M8: the variable that names the hidden environment is believed only with the file that hideSecrets makes, and only
+// The variable that names the hidden environment is believed only with the file that hideSecrets makes, and only
 // where nothing but what it keeps stands beside it. A file that is somebody else's stays open and unread.
 func TestHiddenEnvironment(t *testing.T) {
 	list := []byte(`["GATEWAY_KEY=sk-1","EMPTY="]`)

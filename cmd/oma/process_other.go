@@ -11,4 +11,4 @@ func (a *app) hideSecrets(*wiring) error { return nil }
 
 func hiddenEnvironment([]string) map[string]string { return nil }
 
-func (s *session) machine(c spec.Control) spec.Control { return c }
+func (s *execution) machine(c spec.Control) spec.Control { return c }

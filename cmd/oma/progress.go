@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type progress struct {
 	now   int64      // milliseconds since 1970: of the last result or tick
 	tasks map[string]*taskProgress
 	order []string
+
+	causes []string // that were printed, of tasks that did not complete: alone, and after the agent's name
 }
 
 type taskProgress struct {
@@ -37,6 +40,10 @@ type taskProgress struct {
 	tool   string
 	denied int
 	start  int64
+
+	estimated bool  // some of tokens was not reported
+	counted   int   // messages whose bytes are counted
+	bytes     int64 // of the request so far, for the estimate
 }
 
 func newProgress(a *app, p *spec.Plan, redact func(string) string, quiet bool) *progress {
@@ -67,9 +74,10 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 		return
 	case e.Kind == core.ModelCall && res == nil:
 		t.turn, t.tool = e.Request.Turn, ""
-	case e.Kind == core.ModelCall && res.Model != nil && res.Model.Response != nil && res.Model.Response.Usage != nil:
-		t.tokens += res.Model.Response.Usage.Total()
-		t.cost += p.prices[e.AgentName].Cost(*res.Model.Response.Usage)
+	case e.Kind == core.ModelCall && res.Model != nil && res.Model.Response != nil:
+		used := t.usage(e.Request, res.Model.Response)
+		t.tokens += used.Total()
+		t.cost += p.prices[e.AgentName].Cost(used)
 	case e.Kind == core.Judge && res.Judged != nil && !res.Judged.Allowed(): // nil: the run was interrupted before
 		t.denied++
 		p.line("%s: denied %s: %s", e.AgentName, e.Call.Name, firstLine(res.Judged.Text))
@@ -89,10 +97,11 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 		p.start()
 	case spec.TaskCompleted:
 		t := p.tasks[e.TaskID]
-		p.line("%s: completed in %d turns, %d tokens", e.AgentName, t.turn, t.tokens)
+		p.line("%s: completed in %d turns, %s", e.AgentName, t.turn, tokensText(t.tokens, t.estimated))
 		p.drop(e.TaskID)
 	default:
 		p.line("%s: %s: %s", e.AgentName, s.Status, firstLine(s.Cause))
+		p.causes = append(p.causes, p.redact(s.Cause), p.redact(e.AgentName+": "+s.Cause))
 		p.drop(e.TaskID)
 	}
 	p.redraw()
@@ -145,6 +154,14 @@ func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.write("")
+}
+
+// announce prints a line of the program's own, whatever is kept quiet.
+func (p *progress) announce(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("%s", text)
+	p.redraw()
 }
 
 func (p *progress) line(format string, args ...any) {
@@ -204,8 +221,38 @@ func (p *progress) erase() string {
 	return fmt.Sprintf("\x1b[%dA\x1b[J", up)
 }
 
+// usage is what an answer reports as used, else a third of the bytes of request and answer, as the ledger takes it.
+func (t *taskProgress) usage(q *spec.ModelRequest, r *spec.ModelResponse) spec.Usage {
+	if t.counted == 0 {
+		t.bytes = int64(len(q.System))
+		for _, tool := range q.Tools {
+			t.bytes += int64(len(tool.Name) + len(tool.Description) + len(tool.InputSchema))
+		}
+	}
+	if r.Usage != nil {
+		return *r.Usage
+	}
+	for ; t.counted < len(q.Messages); t.counted++ {
+		b, _ := json.Marshal(q.Messages[t.counted]) // plain strings and booleans cannot fail to encode
+		t.bytes += int64(len(b))
+	}
+	t.estimated = true
+	out := len(r.Message.Text) + len(r.Message.Reasoning)
+	for _, c := range r.Message.ToolCalls {
+		out += len(c.Name) + len(c.Arguments)
+	}
+	return spec.Usage{Input: t.bytes/3 + 1, Output: int64(out)/3 + 1}
+}
+
+func tokensText(n int64, estimated bool) string {
+	if estimated {
+		return fmt.Sprintf("~%d tokens (estimated)", n)
+	}
+	return fmt.Sprintf("%d tokens", n)
+}
+
 func (t *taskProgress) line(now int64) string {
-	s := fmt.Sprintf("  %s  %ds  turn %d  %d tokens", t.agent, (now-t.start)/1000, t.turn, t.tokens)
+	s := fmt.Sprintf("  %s  %ds  turn %d  %s", t.agent, (now-t.start)/1000, t.turn, tokensText(t.tokens, t.estimated))
 	if t.cost > 0 {
 		s += "  $" + t.cost.String()
 	}

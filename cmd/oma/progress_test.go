@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -68,7 +70,7 @@ func status(p *progress, n int, to string) {
 	p.watch(e, &core.Result{At: 1000})
 }
 
-// M7: with more tasks than rows the lines that are drawn all fit on the screen, and so are all taken away again.
+// With more tasks than rows the lines that are drawn all fit on the screen, and so are all taken away again.
 func TestProgressFitsTheScreen(t *testing.T) {
 	for rows, want := range map[int][]string{
 		1:  nil,
@@ -99,7 +101,7 @@ func TestProgressFitsTheScreen(t *testing.T) {
 	}
 }
 
-// M7: a change of the window's size is seen at the next line that is drawn.
+// A change of the window's size is seen at the next line that is drawn.
 func TestProgressFollowsTheWindow(t *testing.T) {
 	s := &screen{cols: 80, rows: 24}
 	p, _, _ := watched(s)
@@ -119,7 +121,7 @@ func TestProgressFollowsTheWindow(t *testing.T) {
 	p.close()
 }
 
-// M7: time moves on while a task runs and nothing else happens, and nothing moves once the run is over.
+// Time moves on while a task runs and nothing else happens, and nothing moves once the run is over.
 func TestProgressTicks(t *testing.T) {
 	s := &screen{cols: 80, rows: 24}
 	p, ticks, stopped := watched(s)
@@ -166,5 +168,47 @@ func TestProgressWithoutTerminal(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// Usage that nobody reported is shown as what it is.
+func TestProgressEstimates(t *testing.T) {
+	s := &screen{cols: 80, rows: 24}
+	p, _, _ := watched(s)
+	status(p, 0, spec.TaskInProgress)
+	e := &core.Effect{Kind: core.ModelCall, TaskID: "t0", AgentName: "agent0", Request: &spec.ModelRequest{Turn: 1, System: strings.Repeat("s", 300)}}
+	p.watch(e, nil)
+	p.watch(e, &core.Result{At: 1000, Model: &core.ModelResult{Response: &spec.ModelResponse{Message: spec.Message{Text: strings.Repeat("a", 30)}}}})
+	if got, want := s.below(), []string{"  agent0  0s  turn 1  ~112 tokens (estimated)"}; !cmp.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	status(p, 0, spec.TaskCompleted)
+	if got, want := s.lines[len(s.lines)-2], "agent0: completed in 1 turns, ~112 tokens (estimated)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.close()
+}
+
+// What a progress line has said of a task, the summary does not say again.
+func TestSummarySaysNothingTwice(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"team.yaml": `apiVersion: oma/v1
+kind: Team
+name: fails
+goal: Look.
+providers: {demo: {kind: scripted, cassette: tape.yaml}}
+agents: [{name: w, provider: demo, systemPrompt: You look.}]
+`, "tape.yaml": `apiVersion: oma/v1
+kind: Cassette
+name: fails
+agents: {w: [{error: {status: 400, code: X, message: no such model}}]}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, errs, _ := call(t, 0, "run", "--state", t.TempDir(), filepath.Join(dir, "team.yaml"))
+	if n := strings.Count(errs, "no such model"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, errs)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/open-multi-agent/oma/spec/canon"
 )
 
-// ndjson writes events to standard output as they happen. The first line says the version, the last is the result.
-func (s *session) ndjson() func(*spec.Event) {
+// ndjson writes events to standard output as they happen. The first line says the version, the last is a
+// runResult.
+func (s *execution) ndjson() func(*spec.Event) {
 	if s.f.output != "ndjson" {
 		return nil
 	}
@@ -30,7 +32,7 @@ func (s *session) ndjson() func(*spec.Event) {
 }
 
 // redacted takes secrets out of an event's data, leaf by leaf, so that it stays JSON.
-func (s *session) redacted(data json.RawMessage) json.RawMessage {
+func (s *execution) redacted(data json.RawMessage) json.RawMessage {
 	if data == nil {
 		return nil
 	}
@@ -44,7 +46,7 @@ func (s *session) redacted(data json.RawMessage) json.RawMessage {
 }
 
 // finish writes what the run leaves behind and prints its result. The receipt is written whatever happened.
-func (s *session) finish(res *runtime.Result) error {
+func (s *execution) finish(res *runtime.Result) error {
 	path, err := s.keep(append(res.Bytes, '\n'))
 	err = errors.Join(err, s.writeCassette(), s.result(res))
 	s.summary(res.Receipt)
@@ -60,7 +62,7 @@ func (s *session) finish(res *runtime.Result) error {
 
 // keep writes the receipt and says where it is. Where it was asked for it may no longer be possible to write: it then
 // goes to the state folder, since what ran leaves evidence, and the run is broken all the same. An empty path: nowhere.
-func (s *session) keep(receipt []byte) (path string, err error) {
+func (s *execution) keep(receipt []byte) (path string, err error) {
 	if err = writeFile(s.receipt, receipt); err == nil {
 		return s.receipt, nil
 	}
@@ -72,7 +74,7 @@ func (s *session) keep(receipt []byte) (path string, err error) {
 	return other, fmt.Errorf("%w: it is %s instead", err, other)
 }
 
-func (s *session) writeCassette() error {
+func (s *execution) writeCassette() error {
 	if s.wiring.recorder == nil {
 		return nil
 	}
@@ -83,16 +85,17 @@ func (s *session) writeCassette() error {
 	return writeFile(s.f.record, b)
 }
 
-// runResult is the last line of -o ndjson: the receipt, and the answers it vouches for. -o json and yaml print the
-// receipt alone.
+// runResult is the last line of -o ndjson, of kind Result: the receipt, and the answers it vouches for. -o json and yaml
+// print the receipt alone.
 type runResult struct {
+	spec.Envelope
 	Receipt *spec.Receipt    `json:"receipt"`
 	Outputs []runtime.Output `json:"outputs"`
 }
 
-func (s *session) result(res *runtime.Result) error {
+func (s *execution) result(res *runtime.Result) error {
 	if s.f.output == "ndjson" {
-		return json.NewEncoder(s.stdout).Encode(runResult{res.Receipt, res.Outputs})
+		return json.NewEncoder(s.stdout).Encode(runResult{spec.Envelope{APIVersion: spec.APIVersion, Kind: "Result"}, res.Receipt, res.Outputs})
 	}
 	if s.f.output != "text" {
 		return s.print(s.f.output, json.RawMessage(res.Bytes), nil)
@@ -110,7 +113,7 @@ func (s *session) result(res *runtime.Result) error {
 }
 
 // summary tells a person how it went, on standard error.
-func (s *session) summary(r *spec.Receipt) {
+func (s *execution) summary(r *spec.Receipt) {
 	if s.f.quiet {
 		return
 	}
@@ -118,15 +121,32 @@ func (s *session) summary(r *spec.Receipt) {
 	if r.Cost != nil {
 		cost = "$" + r.Cost.String()
 	}
-	fmt.Fprintf(s.stderr, "%s  %d tokens  %s  %s  %d denied\n", r.Status.Code, r.TotalTokens.Total(), cost,
+	if code := r.ExitCodes[0]; code != runtime.ExitOK {
+		fmt.Fprintf(s.stderr, "exit %d: %s\n", code, meaning(code))
+	}
+	estimated := slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
+	fmt.Fprintf(s.stderr, "%s  %s  %s  %s  %d denied\n", r.Status.Code, tokensText(r.TotalTokens.Total(), estimated), cost,
 		time.Duration(r.DurationMs)*time.Millisecond, r.Denied)
-	if r.Status.Message != "" {
-		fmt.Fprintf(s.stderr, "  %s\n", s.outside(r.Status.Message))
+	said := s.progress.causes
+	if m := r.Status.Message; m != "" && !slices.Contains(said, m) {
+		said = append(said, m)
+		fmt.Fprintf(s.stderr, "  %s\n", s.outside(m))
 	}
 	fmt.Fprintf(s.stderr, "governanceConclusion: %s\n", r.GovernanceConclusion)
 	for _, d := range r.GovernanceDetail {
-		fmt.Fprintf(s.stderr, "  %s: %s\n", d.Code, s.outside(d.Message))
+		line := string(d.Code)
+		if !slices.Contains(said, d.Message) {
+			line += ": " + s.outside(d.Message)
+		}
+		fmt.Fprintf(s.stderr, "  %s\n", line)
 	}
+	s.releaseSummary(r)
+	if len(r.Flags) > 0 {
+		fmt.Fprintf(s.stderr, "flags: %s\n", strings.Join(r.Flags, ", "))
+	}
+}
+
+func (s *execution) releaseSummary(r *spec.Receipt) {
 	if r.ReleaseConclusion != spec.NotApplicable {
 		fmt.Fprintf(s.stderr, "releaseConclusion: %s\n", r.ReleaseConclusion)
 	}
@@ -134,8 +154,5 @@ func (s *session) summary(r *spec.Receipt) {
 		if q.Outcome != "held" {
 			fmt.Fprintf(s.stderr, "  %s %s: %s\n", q.Name, q.Outcome, s.outside(q.Reason))
 		}
-	}
-	if len(r.Flags) > 0 {
-		fmt.Fprintf(s.stderr, "flags: %s\n", strings.Join(r.Flags, ", "))
 	}
 }

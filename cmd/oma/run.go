@@ -32,7 +32,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 
 // prepare does everything up to the first effect. What it prints is kept back until it is certain that the program does
 // not start itself again: the second start says it all again.
-func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*session, error) {
+func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*execution, error) {
 	var held bytes.Buffer
 	out := a.stderr
 	a.stderr = &held
@@ -44,7 +44,7 @@ func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*session
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.session(c, f)
+	s, err := a.execution(c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	return c, a.problems(inFile(path, notEnforced(p, f.require)), false)
 }
 
-// session is one run with everything around it.
-type session struct {
+// execution is one run with everything around it.
+type execution struct {
 	*app
 	c        *compiled
 	f        *runFlags
@@ -102,8 +102,8 @@ type session struct {
 	progress *progress
 }
 
-func (a *app) session(c *compiled, f *runFlags) (*session, error) {
-	s := &session{app: a, c: c, f: f, id: a.newID()}
+func (a *app) execution(c *compiled, f *runFlags) (*execution, error) {
+	s := &execution{app: a, c: c, f: f, id: a.newID()}
 	var err error
 	if s.wiring, err = a.newWiring(c); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (a *app) session(c *compiled, f *runFlags) (*session, error) {
 }
 
 // protect lists what no agent may write: whatever judges it and whatever tells of it.
-func (s *session) protect(state string) error {
+func (s *execution) protect(state string) error {
 	w := s.wiring
 	w.outputs = []string{state, s.receipt}
 	w.protected = append(w.protected, w.outputs...)
@@ -165,7 +165,7 @@ func (s *session) protect(state string) error {
 }
 
 // drive runs the plan, with signals, the log and the progress around it.
-func (s *session) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Result, error) {
+func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Result, error) {
 	journal, err := s.journal()
 	if err != nil {
 		return nil, err
@@ -177,9 +177,9 @@ func (s *session) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Re
 	if err != nil {
 		return nil, err
 	}
-	sig := s.app.watchSignals(ctx, s.f.grace)
+	sig := s.app.watchSignals(ctx, s.f.grace, s.interrupted)
 	defer sig.stop()
-	o := runtime.Options{RunID: s.id, Build: spec.Build{Version: version, Commit: commit}, Models: s.wiring.model, Tools: s.wiring,
+	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Tools: s.wiring,
 		Known: catalog().Tools, Journal: journal, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
 		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log}
@@ -191,8 +191,19 @@ func (s *session) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Re
 	return r.Run(sig.ctx)
 }
 
+// interrupted tells whoever pressed Ctrl-C that it was heard.
+func (s *execution) interrupted() {
+	switch {
+	case s.f.quiet:
+	case s.f.grace == 0:
+		s.progress.announce("interrupted: ending the calls in flight")
+	default:
+		s.progress.announce(fmt.Sprintf("interrupted: waiting up to %s for calls in flight; again to end them now", s.f.grace))
+	}
+}
+
 // writable finds out before the first model call whether the files that are written after the last can be.
-func (s *session) writable() error {
+func (s *execution) writable() error {
 	if err := writable(s.receipt); err != nil {
 		return fmt.Errorf("the receipt cannot be written: %w", err)
 	}
@@ -205,7 +216,7 @@ func (s *session) writable() error {
 	return nil
 }
 
-func (s *session) journal() (runtime.Journal, error) {
+func (s *execution) journal() (runtime.Journal, error) {
 	if s.f.noJournal {
 		return nil, nil
 	}

@@ -56,9 +56,9 @@ func (f *runFlags) ceilings() (spec.Budgets, error) {
 	b := spec.Budgets{MaxTokenBudget: f.maxTokens, MaxDuration: spec.Duration(f.maxDuration)}
 	switch {
 	case f.changed("max-token-budget") && f.maxTokens <= 0:
-		return b, usage("--max-token-budget %d is no ceiling, which is above 0", f.maxTokens)
+		return b, usage("--max-token-budget %d: a ceiling is a number above 0", f.maxTokens)
 	case f.changed("max-duration") && f.maxDuration <= 0:
-		return b, usage("--max-duration %s is no ceiling, which is above 0", f.maxDuration)
+		return b, usage("--max-duration %s: a ceiling is a time above 0", f.maxDuration)
 	case f.grace < 0:
 		return b, usage("--grace %s is below 0", f.grace)
 	}

@@ -18,11 +18,12 @@ type interruption struct {
 	drain  chan struct{}
 	signal atomic.Int32
 	stop   func()
+	first  func() // called at the first
 }
 
-func (a *app) watchSignals(parent context.Context, grace time.Duration) *interruption {
+func (a *app) watchSignals(parent context.Context, grace time.Duration, first func()) *interruption {
 	ctx, cancel := context.WithCancel(parent)
-	in := &interruption{ctx: ctx, drain: make(chan struct{}), stop: cancel}
+	in := &interruption{ctx: ctx, drain: make(chan struct{}), stop: cancel, first: first}
 	if !a.signals {
 		return in
 	}
@@ -47,6 +48,7 @@ func (in *interruption) wait(ch <-chan os.Signal, grace time.Duration, cancel fu
 	case s := <-ch:
 		in.signal.Store(int32(s.(syscall.Signal)))
 		close(in.drain)
+		in.first()
 	case <-in.ctx.Done():
 		return
 	}

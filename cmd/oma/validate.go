@@ -17,8 +17,8 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Find everything that can be known without a model, all at once",
-		Long: "Validate checks teams, policies and cassettes: syntax, schema, names, grants, rules with their examples, governance,\n" +
-			"budgets and release requirements. It starts no process, opens no connection and reads no secret.",
+		Long: "Validate checks teams, policies and cassettes: syntax, keys and values first; once those are right, names, grants, rules\n" +
+			"with their examples, governance, budgets and release requirements. It starts no process, opens no connection and reads no secret.",
 		Args: argsAtLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(args, &f, output) },
 	}

@@ -91,7 +91,7 @@ func (w *wiring) openai(name string, p spec.Provider, base string) runtime.Model
 		base = p.BaseURL
 	}
 	return openai.New(openai.Options{Name: name, BaseURL: base, APIKey: w.keys[name], Stream: p.Stream == nil || *p.Stream,
-		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + version})
+		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + build().Version})
 }
 
 // cassette gives a scripted provider what it plays: as it was read with the team, or read now for a saved plan.

@@ -64,7 +64,7 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 // said puts one text wherever a verdict has foreign text.
 func said(s string) *runtime.GateVerdict {
 	word := s + "?" // never one that means something
-	reasons := []spec.Reason{{Code: "role-failed", Message: s}, {Code: "integrity", Message: s}, {Code: word, Message: s}}
+	reasons := []runtime.GateReason{{Code: "role-failed", Message: s}, {Code: "integrity", Message: s}, {Code: word, Message: s}}
 	r := &spec.Receipt{
 		Governance: &spec.Governance{GovernanceIntent: spec.IntentRequired, RequiredRoles: []string{s, "b" + s, "c" + s}},
 		Topology:   spec.Topology{RolesExecuted: []string{"a", s}, RolesFailed: []string{"b" + s}, RolesNotStarted: []string{s}},
@@ -74,7 +74,7 @@ func said(s string) *runtime.GateVerdict {
 		},
 	}
 	return &runtime.GateVerdict{ExitCode: 4, Integrity: word, GovernanceConclusion: word, ReleaseConclusion: spec.Unsatisfied, Reasons: reasons,
-		Release: []spec.Released{{Name: s, Outcome: word, Reason: s}}, Receipt: r}
+		Release: []spec.Released{{Name: s, Outcome: word, Reason: s}}, Receipt: r, RunID: s, Team: s}
 }
 
 // What a runner would obey: :: at the start of a line, spaces and unseen characters aside, or ##name[ anywhere.

@@ -10,11 +10,12 @@ import (
 // maxAnnotations is how many errors of one step GitHub shows; it drops the others without a word.
 const maxAnnotations = 10
 
-// github gives one annotation a reason, the last of them summing up those that GitHub would drop, and one notice.
+// github gives each reason an annotation, the last of them standing for those that GitHub would drop, and then one that sums
+// up: an error like them if the verdict is a failure, else a notice.
 func github(v *runtime.GateVerdict) ([]byte, error) {
 	var b strings.Builder
 	for i, r := range v.Reasons {
-		if more := len(v.Reasons) - i; i == maxAnnotations-1 && more > 1 {
+		if more := len(v.Reasons) - i; i == maxAnnotations-2 && more > 1 {
 			annotate(&b, "error", "oma gate", fmt.Sprintf("and %d more reasons", more))
 			break
 		}
@@ -24,10 +25,11 @@ func github(v *runtime.GateVerdict) ([]byte, error) {
 		}
 		annotate(&b, "error", "oma gate: "+line(r.Code, 64), message)
 	}
-	if !v.Pass && len(v.Reasons) == 0 {
-		annotate(&b, "error", "oma gate", "the gate does not pass")
+	command := "error"
+	if v.Pass {
+		command = "notice"
 	}
-	annotate(&b, "notice", "oma gate: "+passOrFail(v), fmt.Sprintf("governance %s, release %s\nintegrity %s\n%s",
+	annotate(&b, command, "oma gate: "+passOrFail(v), fmt.Sprintf("governance %s, release %s\nintegrity %s\n%s",
 		line(v.GovernanceConclusion, 64), line(v.ReleaseConclusion, 64), line(integrity(v), 200), bound(v)))
 	return []byte(b.String()), nil
 }

@@ -89,13 +89,13 @@ func (s *testSuite) add(name string, ms int64) *testCase {
 }
 
 // fail lets a check fail. There is at least one reason; the first is the weightiest.
-func (s *testSuite) fail(c *testCase, why ...spec.Reason) {
+func (s *testSuite) fail(c *testCase, why ...runtime.GateReason) {
 	s.Failures++
 	lines := make([]string, len(why))
 	for i, r := range why {
 		lines[i] = line(r.Code+": "+r.Message, 1024)
 	}
-	lines = append(lines, "next: "+hint(why[0].Code))
+	lines = append(lines, "next: "+advice(why[0]))
 	c.Failure = &failure{line(why[0].Message, 1024), line(why[0].Code, 64), strings.Join(lines, "\n")}
 }
 
@@ -121,7 +121,7 @@ func (s *testSuite) integrity(v *runtime.GateVerdict) {
 	case len(why) > 0:
 		s.fail(c, why...)
 	case v.Integrity != runtime.IntegrityDigest && v.Integrity != runtime.IntegrityChain:
-		s.fail(c, spec.Reason{Code: "integrity", Message: integrity(v)})
+		s.fail(c, runtime.GateReason{Code: "integrity", Message: integrity(v)})
 	}
 }
 
@@ -131,11 +131,11 @@ func (s *testSuite) bound(v *runtime.GateVerdict) {
 	case len(why) > 0:
 		s.fail(c, why...)
 	case !v.Bound:
-		s.skip(c, unboundText)
+		s.skip(c, bound(v))
 	}
 }
 
-func (s *testSuite) conclusion(name, conclusion string, why []spec.Reason) {
+func (s *testSuite) conclusion(name, conclusion string, why []runtime.GateReason) {
 	c := s.add(name, 0)
 	switch {
 	case len(why) > 0:
@@ -143,7 +143,7 @@ func (s *testSuite) conclusion(name, conclusion string, why []spec.Reason) {
 	case conclusion == spec.NotApplicable:
 		s.skip(c, "nothing is required")
 	case conclusion != spec.Satisfied:
-		s.fail(c, spec.Reason{Code: name, Message: "the conclusion is " + conclusion})
+		s.fail(c, runtime.GateReason{Code: name, Message: "the conclusion is " + conclusion})
 	}
 }
 
@@ -162,9 +162,9 @@ func (s *testSuite) roles(r *spec.Receipt) {
 		case g.GovernanceIntent != spec.IntentRequired:
 			s.skip(c, "it did not complete a task and is preferred, not required")
 		case slices.Contains(r.RolesFailed, role):
-			s.fail(c, spec.Reason{Code: "role-failed", Message: "it did not complete its task" + ended(r, role)})
+			s.fail(c, runtime.GateReason{Code: "role-failed", Message: "it did not complete its task" + ended(r, role)})
 		default:
-			s.fail(c, spec.Reason{Code: "role-missing", Message: "it did not run"})
+			s.fail(c, runtime.GateReason{Code: "role-missing", Message: "it did not run"})
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (s *testSuite) requirements(v *runtime.GateVerdict) {
 		case v.ReleaseConclusion != spec.Unsatisfied:
 			s.skip(c, "it is "+q.Outcome+", and the yardstick does not require it")
 		default:
-			s.fail(c, spec.Reason{Code: "release", Message: strings.TrimSuffix(q.Outcome+": "+q.Reason, ": ")})
+			s.fail(c, runtime.GateReason{Code: "release", Message: strings.TrimSuffix(q.Outcome+": "+q.Reason, ": ")})
 		}
 	}
 }

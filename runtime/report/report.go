@@ -1,15 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
 	"github.com/open-multi-agent/oma/runtime"
-	"github.com/open-multi-agent/oma/spec"
 )
-
-// unboundText is said of every verdict without a yardstick from outside the receipt.
-const unboundText = "unbound: the receipt vouches for itself"
 
 // Formats gives the renderings by name. Each writes one whole document, in one write, or fails.
 func Formats() map[string]func(io.Writer, *runtime.GateVerdict) error {
@@ -47,10 +44,41 @@ func passOrFail(v *runtime.GateVerdict) string {
 }
 
 func bound(v *runtime.GateVerdict) string {
-	if v.Bound {
+	switch {
+	case v.Bound:
 		return "bound to the plan from outside the receipt"
+	case v.Yardstick == runtime.YardstickDiffers:
+		return "differs: the receipt is of another plan than the one given"
+	case v.Yardstick == runtime.YardstickNotCompared:
+		return "not compared: no receipt could be read"
 	}
-	return unboundText
+	return "unbound: the receipt vouches for itself"
+}
+
+func tree(v *runtime.GateVerdict) string {
+	switch v.Tree {
+	case runtime.TreeChecked:
+		return "the files are those of the run"
+	case runtime.TreeDiffers:
+		return "the files are not those of the run, or cannot be read"
+	case runtime.TreeNothing:
+		return "nothing to check: no required role has tools"
+	}
+	return "not checked: give --tree"
+}
+
+// head gives the rows that every page begins with.
+func head(v *runtime.GateVerdict, row func(name, value string)) {
+	if v.Receipt != nil {
+		row("run", v.RunID+" of team "+v.Team)
+	}
+	row("governance", v.GovernanceConclusion)
+	row("release", v.ReleaseConclusion)
+	row("integrity", integrity(v))
+	row("yardstick", bound(v))
+	if v.Receipt != nil {
+		row("tree", tree(v))
+	}
 }
 
 func integrity(v *runtime.GateVerdict) string {
@@ -65,7 +93,10 @@ func integrity(v *runtime.GateVerdict) string {
 	return v.Integrity
 }
 
-// hint says what to do about a reason. Codes of a later version have none of their own.
+// advice says what to do about a reason.
+func advice(r runtime.GateReason) string { return cmp.Or(line(r.Hint, maxMessage), hint(r.Code)) }
+
+// hint says what to do about a reason by its code alone. Codes of a later version have none of their own.
 func hint(code string) string {
 	switch code {
 	case "integrity":
@@ -105,13 +136,13 @@ func next(v *runtime.GateVerdict) string {
 	if len(v.Reasons) == 0 {
 		return ""
 	}
-	return hint(v.Reasons[0].Code)
+	return advice(v.Reasons[0])
 }
 
 func isCode(code string) func(string) bool { return func(c string) bool { return c == code } }
 
 // reasons gives those of the codes asked for.
-func reasons(v *runtime.GateVerdict, codes func(string) bool) (out []spec.Reason) {
+func reasons(v *runtime.GateVerdict, codes func(string) bool) (out []runtime.GateReason) {
 	for _, r := range v.Reasons {
 		if codes(r.Code) {
 			out = append(out, r)

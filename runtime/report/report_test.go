@@ -39,7 +39,7 @@ func ran(t testing.TB, change func(*spec.Receipt)) ([]byte, *spec.Plan) {
 	t.Helper()
 	r := &spec.Receipt{
 		Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindReceipt}, ID: "r:execution-receipt", RunID: "r", Attempt: 1,
-		CreatedAt: "2026-01-02T03:04:17.000Z", Plan: spec.PlanRef{Digest: "sha256:00112233445566778899aabbccddeeff"}, Inputs: []spec.PlanInput{},
+		CreatedAt: "2026-01-02T03:04:17.000Z", Team: spec.PlanTeam{Name: "t"}, Plan: spec.PlanRef{Digest: "sha256:00112233445566778899aabbccddeeff"}, Inputs: []spec.PlanInput{},
 		Success: true, Status: spec.Status{Code: spec.StatusOK}, ExitCodes: []int{0}, Decisions: []spec.DecisionRecord{}, Enforcement: []spec.Control{},
 		Governance: &spec.Governance{GovernanceIntent: spec.IntentRequired, RequiredRoles: []string{"writer", "reviewer"}, RequiredOrder: []string{"writer", "reviewer"}},
 		DurationMs: 12500,
@@ -67,7 +67,7 @@ func ran(t testing.TB, change func(*spec.Receipt)) ([]byte, *spec.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &spec.Plan{Digest: r.Plan.Digest, Governance: r.Governance, RoutingDecision: r.RoutingDecision}
+	p := &spec.Plan{Digest: r.Plan.Digest, Team: r.Team, Governance: r.Governance, RoutingDecision: r.RoutingDecision}
 	free, price := spec.USD(0), 125*spec.Dollar
 	p.Providers = map[string]spec.PlanProvider{"p": {Provider: spec.Provider{Models: map[string]spec.ModelPrice{"m": {InputPer1M: &free, OutputPer1M: &price}}}}}
 	for _, task := range r.Tasks {
@@ -197,7 +197,7 @@ func suite(t testing.TB, doc string) testSuite {
 func TestUnboundIsSaidPlainly(t *testing.T) {
 	for name, v := range verdicts(t) {
 		got := render(t, Formats()["text"], v)
-		if strings.Contains(got, unboundText) == v.Bound {
+		if strings.Contains(got, "\nyardstick    bound to") != v.Bound {
 			t.Errorf("%s: bound is %t in\n%s", name, v.Bound, got)
 		}
 		if !strings.Contains(got, "\nintegrity    "+v.Integrity+":") {
@@ -205,6 +205,50 @@ func TestUnboundIsSaidPlainly(t *testing.T) {
 		}
 		if first, _, _ := strings.Cut(got, " "); first != passOrFail(v) {
 			t.Errorf("%s: pass is %t and the text begins with %s", name, v.Pass, first)
+		}
+	}
+}
+
+func TestWhatWasComparedIsSaid(t *testing.T) {
+	all := verdicts(t)
+	for name, want := range map[string]string{
+		"pass": "bound to the plan from outside the receipt", "vouched": "unbound: the receipt vouches for itself",
+		"unbound": "unbound: the receipt vouches for itself", "other-plan": "differs: the receipt is of another plan than the one given",
+		"edited": "not compared: no receipt could be read", "missing": "not compared: no receipt could be read",
+	} {
+		if got := render(t, Formats()["text"], all[name]); !strings.Contains(got, "\nyardstick    "+want+"\n") {
+			t.Errorf("%s: want %q in\n%s", name, want, got)
+		}
+	}
+	for found, want := range map[string]string{
+		runtime.TreeChecked: "the files are those of the run", runtime.TreeDiffers: "the files are not those of the run, or cannot be read",
+		runtime.TreeNothing: "nothing to check: no required role has tools", runtime.TreeNotChecked: "not checked: give --tree",
+	} {
+		v := *all["pass"]
+		v.Tree = found
+		if got := render(t, Formats()["text"], &v); !strings.Contains(got, "\nrun          r of team t\n") || !strings.Contains(got, "\ntree         "+want+"\n") {
+			t.Errorf("%s: want %q in\n%s", found, want, got)
+		}
+	}
+}
+
+func TestOneHintAReason(t *testing.T) {
+	for name, want := range map[string]string{"missing": "check the path", "edited": "give the receipt exactly as the run wrote it", "other-plan": "give the same --team or --plan"} {
+		if got := render(t, Formats()["text"], verdicts(t)[name]); !strings.Contains(got, "\nnext         "+want) {
+			t.Errorf("%s: want %q in\n%s", name, want, got)
+		}
+	}
+}
+
+func TestGitHubCallsAFailureAnError(t *testing.T) {
+	for name, v := range verdicts(t) {
+		lines := strings.Split(strings.TrimSpace(render(t, Formats()["github"], v)), "\n")
+		want := "::error title=oma gate%3A FAIL::"
+		if v.Pass {
+			want = "::notice title=oma gate%3A PASS::"
+		}
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, want) {
+			t.Errorf("%s: want %s, found %s", name, want, last)
 		}
 	}
 }
@@ -223,13 +267,13 @@ func TestEveryReasonHasItsOwnHint(t *testing.T) {
 func TestManyReasonsFit(t *testing.T) {
 	v := verdicts(t)["fail"]
 	for len(v.Reasons) < 40 {
-		v.Reasons = append(v.Reasons, spec.Reason{Code: "integrity", Message: "one more"})
+		v.Reasons = append(v.Reasons, runtime.GateReason{Code: "integrity", Message: "one more"})
 	}
 	if n := strings.Count(render(t, Formats()["text"], v), "\n"); n > 24 {
 		t.Errorf("text has %d lines, a screen has 24", n)
 	}
 	log := render(t, Formats()["github"], v)
-	if n := strings.Count(log, "::error "); n != maxAnnotations || !strings.Contains(log, "::error title=oma gate::and 31 more reasons\n") {
+	if n := strings.Count(log, "::error "); n != maxAnnotations || !strings.Contains(log, "::error title=oma gate::and 32 more reasons\n") {
 		t.Errorf("GitHub shows %d errors of a step, there are %d:\n%s", maxAnnotations, n, log)
 	}
 }

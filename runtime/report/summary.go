@@ -65,13 +65,11 @@ func code(s string) string {
 
 func summary(v *runtime.GateVerdict) ([]byte, error) {
 	var p page
+	row := func(name, value string) { p.row(name, value) }
 	p.line("## oma gate: " + passOrFail(v))
 	p.table("", "", "")
-	p.row("governance", v.GovernanceConclusion)
-	p.row("release", v.ReleaseConclusion)
-	p.row("integrity", integrity(v))
-	p.row("yardstick", bound(v))
-	facts(v.Receipt, func(name, value string) { p.row(name, value) })
+	head(v, row)
+	facts(v.Receipt, row)
 	if len(v.Reasons) > 0 {
 		p.line("\nNext: " + next(v) + ".")
 		p.table("Reasons", "code", "message")

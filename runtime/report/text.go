@@ -20,10 +20,7 @@ func text(v *runtime.GateVerdict) ([]byte, error) {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "%-12s %s\n", name, line(value, maxMessage)) }
 	fmt.Fprintf(&b, "%s  exit code %d\n", passOrFail(v), v.ExitCode)
-	row("governance", v.GovernanceConclusion)
-	row("release", v.ReleaseConclusion)
-	row("integrity", integrity(v))
-	row("yardstick", bound(v))
+	head(v, row)
 	for i, r := range v.Reasons {
 		name := "reason"
 		if i > 0 {

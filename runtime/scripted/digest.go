@@ -50,17 +50,32 @@ func RequestDigest(req *spec.ModelRequest, match string) string {
 	return d.sum()
 }
 
-// changed names the parts in which two digests differ.
-func changed(a, b string) string {
-	_, a, _ = strings.Cut(a, ":")
-	_, b, _ = strings.Cut(b, ":")
-	var names []string
+// shownDigits is how much of a digest people are shown: enough to tell two apart, and to find it in the cassette.
+const shownDigits = 12
+
+// changed names the parts in which two digests differ, and shows of both where the first of these begins. A text that is
+// no digest differs in all parts and is shown as it is.
+func changed(want, found string) (names, shownWant, shownFound string) {
+	_, w, _ := strings.Cut(want, ":")
+	_, f, _ := strings.Cut(found, ":")
+	var differ []string
 	for i, name := range parts {
-		if end := (i + 1) * partDigits; len(a) < end || len(b) < end || a[end-partDigits:end] != b[end-partDigits:end] {
-			names = append(names, name)
+		start, end := i*partDigits, (i+1)*partDigits
+		if len(w) >= end && len(f) >= end && w[start:end] == f[start:end] {
+			continue
+		}
+		if differ = append(differ, name); len(differ) == 1 {
+			shownWant, shownFound = from(want, w, start), from(found, f, start)
 		}
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(differ, " and "), shownWant, shownFound
+}
+
+func from(whole, digits string, start int) string {
+	if len(digits) < start+shownDigits {
+		return whole
+	}
+	return digits[start:start+shownDigits] + "…"
 }
 
 // digester hashes the parts of a request one after the other.

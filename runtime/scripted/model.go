@@ -110,8 +110,8 @@ func (m *Model) take(req *spec.ModelRequest) (*spec.Turn, error) {
 	turn, path := &s.turns[s.next], s.path.Index(s.next)
 	if turn.Request != "" {
 		if found := RequestDigest(req, m.match); found != turn.Request {
-			return nil, m.errorf(path.Key("request"), "the request is not the recorded one: %s changed: expected %s, found %s",
-				changed(turn.Request, found), turn.Request, found)
+			names, want, got := changed(turn.Request, found)
+			return nil, m.errorf(path.Key("request"), "the request is not the recorded one: %s changed: expected %s, found %s", names, want, got)
 		}
 	}
 	if at, problem := unmet(turn.Expect, req.Messages); problem != "" {
