@@ -196,6 +196,9 @@ func plain(v any) any {
 func (v *GateVerdict) release(r *spec.Receipt, want []spec.Requirement) {
 	v.Release = r.Release
 	v.ReleaseConclusion = policies.ReleaseConclusion(r.Release, want)
+	if r.ReleaseConclusion != v.ReleaseConclusion {
+		v.broken(hintReceipt, "the receipt says the release is %s, and its requirements say %s", r.ReleaseConclusion, v.ReleaseConclusion)
+	}
 	if v.ReleaseConclusion != spec.Unsatisfied {
 		return
 	}

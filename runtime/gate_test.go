@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // governed is a plan of two required roles in order, with a release requirement, sealed.
@@ -38,6 +39,7 @@ func evidenceOf(t testing.TB, p *spec.Plan, m Model) evidence {
 	j := &memory{}
 	res, err := run(t, p, m, toolMap{echo(nil)}, func(o *Options) {
 		o.Journal = j
+		o.Redact = (*redact.Redactor)(nil).Text
 		o.Tree = func(context.Context, *spec.PlanAgent) (string, error) { return "sha256:same", nil }
 	})
 	if err != nil {
@@ -85,6 +87,26 @@ func TestGate(t *testing.T) {
 			return callTool("bash", `{}`), nil
 		}
 		return answerText("done"), nil
+	}))
+	unmetered := evidenceOf(t, plan, modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		time.Sleep(2 * time.Millisecond)
+		r := answerText("done")
+		if req.AgentName == "a1" {
+			r.Usage = nil
+		}
+		return r, nil
+	}))
+	// a long id whose end looks like a secret: masked first, it is cut in the middle of the mark
+	longID := strings.Repeat("q", 122) + " ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	many := evidenceOf(t, plan, modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		time.Sleep(2 * time.Millisecond)
+		r := answerText("done")
+		if req.AgentName == "a1" && req.Turn == 1 {
+			for range 66 {
+				r.Message.ToolCalls = append(r.Message.ToolCalls, spec.ToolCall{ID: longID, Name: "bash"})
+			}
+		}
+		return r, nil
 	}))
 	bounded := governed(t)
 	bounded.Budgets.MaxTokenBudget = 29 // each role uses 15
@@ -214,6 +236,25 @@ func TestGate(t *testing.T) {
 		{name: "another provider", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Tasks[0].Provider = "other" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "chain"},
 		{name: "another program, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Oma.Version = "9" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "another date, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.CreatedAt = "2030-01-01T00:00:00.000Z" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "estimates erased, against the log", receipt: forge(t, unmetered.receipt, func(r *spec.Receipt) {
+			r.Tasks[0].Estimated, r.Unmetered, r.Partial = false, nil, false
+			r.Tasks[0].Tokens, r.TotalTokens = spec.Usage{}, r.Tasks[1].Tokens
+			r.Budgets.Used.Tokens = r.TotalTokens.Total()
+		}), log: unmetered.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "refusals of the core dropped, against the log", receipt: forge(t, many.receipt, func(r *spec.Receipt) { r.Decisions, r.Denied = r.Decisions[:64], 0; r.Tasks[0].ToolCalls.Refused = 0 }), log: many.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a refusal made up, against the log", receipt: forge(t, many.receipt, func(r *spec.Receipt) {
+			r.Decisions = append(r.Decisions, spec.DecisionRecord{Seq: len(r.Decisions) + 1, TaskID: r.Tasks[0].ID, Agent: "a1", Decision: spec.Decision{Refused: "budget"}})
+			r.Denied++
+			r.Tasks[0].ToolCalls.Refused++
+		}), log: many.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "ceilings in force made up, against the log", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Budgets.Effective.MaxTokenBudget = 5000 }), log: good.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a tool's name hidden, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Decisions[0].ToolName = redact.Mark }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a reason changed, against the log", receipt: forge(t, denied.receipt, func(r *spec.Receipt) { r.Decisions[0].Reason = "fine" }), log: denied.log, plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a release conclusion that does not follow", receipt: forge(t, unfit.receipt, func(r *spec.Receipt) { r.ReleaseConclusion = "satisfied" }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "durations that do not add up", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Tasks[0].DurationMs++ }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "a cost of its own", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Budgets.Used.Cost = new(spec.USD) }), plan: plan, code: 4, reason: "integrity", found: "digest"},
+		{name: "unmetered and allowed", receipt: unmetered.receipt, log: unmetered.log, plan: plan, found: "chain"},
+		{name: "more calls than are judged", receipt: many.receipt, log: many.log, plan: plan, found: "chain"},
 		{name: "a success that is none", receipt: forge(t, refused.receipt, func(r *spec.Receipt) { r.Success, r.Status.Code = true, "ok" }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -34,7 +35,41 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	if r.Success != (r.Status.Code == spec.StatusOK) || r.Success && completed != len(r.Tasks) {
 		v.broken(hintReceipt, "the receipt calls itself a success and its tasks do not")
 	}
+	v.sums(r)
 	v.decisions(r)
+}
+
+// sums adds up again what the receipt says of the whole.
+func (v *GateVerdict) sums(r *spec.Receipt) {
+	var tasks int64
+	for _, t := range r.Tasks {
+		tasks += t.DurationMs
+		if took, ok := between(t.StartedAt, t.EndedAt); !ok || took != t.DurationMs {
+			v.broken(hintReceipt, "the times of task %q do not make up its duration", t.ID)
+		}
+	}
+	used, limit := r.Budgets.Used, r.Budgets.Effective
+	switch {
+	case tasks != r.TaskDurationMs || used.DurationMs != r.DurationMs:
+		v.broken(hintReceipt, "the durations do not add up")
+	case plain(used.Cost) != plain(r.Cost):
+		v.broken(hintReceipt, "the cost that was used is another than the cost")
+	case r.Success && limit.MaxTokenBudget > 0 && used.Tokens > limit.MaxTokenBudget,
+		r.Success && limit.MaxCostBudget != nil && used.Cost != nil && *used.Cost > *limit.MaxCostBudget:
+		v.broken(hintReceipt, "the receipt calls itself a success above its ceilings")
+	case r.ID != r.RunID+":execution-receipt" || r.Partial != partial(r):
+		v.broken(hintReceipt, "the receipt's id or its word on being partial does not follow from the rest")
+	}
+}
+
+// between gives the milliseconds from one time of a receipt to another. Two empty times are none at all.
+func between(from, to string) (int64, bool) {
+	if from == "" && to == "" {
+		return 0, true
+	}
+	a, err1 := time.Parse(time.RFC3339Nano, from)
+	b, err2 := time.Parse(time.RFC3339Nano, to)
+	return b.Sub(a).Milliseconds(), err1 == nil && err2 == nil
 }
 
 // words holds what the receipt says of itself against what was derived. Nothing else is read from those words.

@@ -20,6 +20,13 @@ type runEnd struct {
 	Release              []spec.Released `json:"release,omitempty"`
 }
 
+// planSet is the event that says what is run, and under which ceilings.
+type planSet struct {
+	Team    spec.PlanTeam `json:"team"`
+	Tasks   int           `json:"tasks"`
+	Budgets spec.Budgets  `json:"budgets"` // in force: the plan's, narrowed
+}
+
 // log holds the receipt against the event log: every line, the length, the head, and what the events say of the tasks.
 func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{}}
@@ -42,6 +49,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 		}
 	}
 	differs("plan", facts.plan, r.Plan.Digest)
+	differs("ceilings", facts.set.Budgets, r.Budgets.Effective)
 	differs("run", []any{facts.run, facts.build, facts.begun, facts.over}, []any{r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
 	v.judged(r, &facts)
 	slices.Sort(facts.trees)
@@ -71,7 +79,15 @@ func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts) {
 	} else {
 		differs("tokens", f.tokens == t.Tokens)
 	}
+	differs("estimates", f.estimated == t.Estimated)
 	differs("failed calls", f.failed == t.ToolCalls.Failed)
+	decided := t.ToolCalls.Allowed + t.ToolCalls.Denied + t.ToolCalls.Refused
+	switch t.StopReason {
+	case spec.StopCompleted, spec.StopMaxTurns, spec.StopLength:
+		differs("calls that were decided", decided == f.asked)
+	default: // a turn that ended the task may have asked for calls that nobody looked at
+		differs("calls that were decided", decided <= f.asked)
+	}
 	if t.Status == spec.TaskCompleted && !strings.Contains(f.text, secretReference) {
 		differs("answers", canon.Digest("output", []byte(f.text)) == t.OutputDigest)
 	}
@@ -108,13 +124,18 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 
 func (j *judgement) is(d *spec.DecisionRecord) bool {
 	return j.task == d.TaskID && shownAs(j.tool, d.ToolName) && shownAs(j.call, d.ToolCallID) && j.digest == d.InputDigest &&
-		j.Gated == d.Gated && j.GateAction == d.GateAction && j.GateOutcome == d.GateOutcome && j.Refused == d.Refused &&
+		shownAs(j.Reason, d.Reason) && j.Gated == d.Gated && j.GateAction == d.GateAction && j.GateOutcome == d.GateOutcome && j.Refused == d.Refused &&
 		plain(j.Rules) == plain(d.Rules)
 }
 
-// shownAs says whether a name of a model's stands on the receipt as it must: cut, and masked where it held a secret.
-func shownAs(name, shown string) bool {
-	return clip(name, maxName) == shown || strings.Contains(shown, redact.Mark) || strings.Contains(name, secretReference)
+// shownAs says whether a text of a model's, or of a rule's, stands on the receipt as it must: masked, then cut. Where the
+// log has a reference to a resolved secret, what it stood for is not known here.
+func shownAs(text, shown string) bool {
+	var patterns *redact.Redactor
+	same := func(s string) bool {
+		return s == shown || clip(s, maxName) == shown || clip(s, maxReason) == shown
+	}
+	return same(text) || same(patterns.Text(text)) || strings.Contains(text, secretReference)
 }
 
 // treesOn gives the digests of folders before tasks, by task, and those at the end.
@@ -130,6 +151,7 @@ func treesOn(r *spec.Receipt) []string {
 // logFacts is what a log says by itself.
 type logFacts struct {
 	run, plan string
+	set       planSet
 	build     spec.Build
 	first     int64 // when the core's clock began
 	begun     int64 // how long the run took, in milliseconds
@@ -145,6 +167,8 @@ type taskFacts struct {
 	status, started, ended string
 	calls                  int // model calls, with retries
 	turns, failed          int
+	asked                  int  // calls the answers hold
+	estimated              bool // some usage was not reported
 	tokens                 spec.Usage
 	models                 []string
 	text                   string // of the last answer
@@ -169,6 +193,7 @@ func (f *logFacts) see(e *spec.Event) (err error) {
 		f.run, f.build = e.ID, start.Oma
 	case spec.EventPlanSet:
 		f.plan = e.Digest
+		err = json.Unmarshal(e.Data, &f.set)
 	case spec.EventTimerResult:
 		f.timer(e)
 	case spec.EventRunEnd:
@@ -215,6 +240,7 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 		t.turns++
 		if m := res.Model; m != nil {
 			t.model(m)
+			t.estimated = t.estimated || m.Response == nil && m.Wasted == (spec.Usage{}) && core.Lost(*res)
 		}
 	case spec.EventToolResult:
 		if res.Cancelled || res.Tool == nil || res.Tool.IsError {
@@ -242,9 +268,11 @@ func (t *taskFacts) model(m *core.ModelResult) {
 		return
 	}
 	t.text = r.Message.Text
+	t.asked += len(r.Message.ToolCalls)
 	if r.Usage != nil {
 		t.tokens = t.tokens.Add(*r.Usage)
 	}
+	t.estimated = t.estimated || r.Usage == nil
 	if r.Model != "" && !slices.Contains(t.models, r.Model) {
 		t.models = append(t.models, r.Model)
 	}

@@ -68,7 +68,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	}
 	for i := range rec.Decisions {
 		d := &rec.Decisions[i]
-		d.Reason = clip(r.mask(d.Reason), 1024)
+		d.Reason = clip(r.mask(d.Reason), maxReason)
 		d.ToolName, d.ToolCallID = clip(r.mask(d.ToolName), maxName), clip(r.mask(d.ToolCallID), maxName)
 	}
 	r.tasks(rec, out)
@@ -76,7 +76,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	rec.Rules, rec.Denied = totals(p, out.Decisions)
 	r.status(rec, out, broke)
 	rec.Topology = policies.Topology(rec.Tasks, p.Governance, p.RoutingDecision)
-	rec.Partial = len(rec.RolesExecuted) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
+	rec.Partial = partial(rec)
 	markWriters(r.plan, rec.Trees)
 	r.conclude(rec, out)
 	rec.ExitCodes = exitCodes(rec, out.Stop == "cancelled", r.o)
@@ -93,8 +93,16 @@ func (r *Runner) errorInfo(e *spec.ErrorInfo) *spec.ErrorInfo {
 	return &out
 }
 
-// maxName bounds names a model chose, in runes.
-const maxName = 128
+// How much of a name a model chose, and of a reason, stands on a receipt, in runes.
+const (
+	maxName   = 128
+	maxReason = 1024
+)
+
+// partial says that facts are missing: no role completed, or some usage is an estimate.
+func partial(r *spec.Receipt) bool {
+	return len(r.RolesExecuted) == 0 || slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
+}
 
 // stamp writes a time with a fixed width, so that text order is time order.
 func stamp(ms int64) string {

@@ -168,7 +168,7 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 			if r.Model != "" && !slices.Contains(w.t.Models, r.Model) {
 				w.t.Models = append(w.t.Models, r.Model)
 			}
-		} else if used == (spec.Usage{}) && lost(res) {
+		} else if used == (spec.Usage{}) && Lost(res) {
 			used = w.estimate(hold.Output)
 		}
 	}
@@ -178,8 +178,8 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 	w.ledger.Settle(hold, used, cost)
 }
 
-// lost says that a call ended without an answer after it may have been worked on: it is paid for, whoever counts.
-func lost(res Result) bool {
+// Lost says that a model call ended without an answer after it may have been worked on: it is paid for, whoever counts.
+func Lost(res Result) bool {
 	return res.Cancelled && !res.Model.Idle || res.Err != nil && (res.Err.Kind == "timeout" || res.Err.Code == "INCOMPLETE")
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,8 +56,20 @@ func ran(t testing.TB, change func(*spec.Receipt)) ([]byte, *spec.Plan) {
 			cost += *t.Cost
 		}
 	}
-	r.Cost, r.Budgets.Used.Tokens = &cost, r.TotalTokens.Total()
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if start, err := time.Parse(time.RFC3339Nano, t.StartedAt); err == nil {
+			t.EndedAt = start.Add(time.Duration(t.DurationMs) * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+		}
+		r.TaskDurationMs += t.DurationMs
+	}
+	r.Cost, r.Budgets.Used = &cost, spec.BudgetUsed{Tokens: r.TotalTokens.Total(), Cost: &cost, DurationMs: r.DurationMs}
 	r.Topology = policies.Topology(r.Tasks, r.Governance, r.RoutingDecision)
+	r.Partial = len(r.RolesExecuted) == 0
+	r.ReleaseConclusion = spec.NotApplicable
+	if len(r.Release) > 0 {
+		r.ReleaseConclusion = spec.Unsatisfied
+	}
 	c := policies.Conclude(r.Governance, r, nil)
 	r.GovernanceConclusion, r.GovernanceDetail = c.Conclusion, c.Reasons
 	if !r.Success || c.Conclusion == spec.Unsatisfied {
@@ -99,6 +112,7 @@ func verdicts(t testing.TB) map[string]*runtime.GateVerdict {
 	preferred, preferredPlan := ran(t, func(r *spec.Receipt) {
 		failing("it went wrong")(r)
 		r.Governance.GovernanceIntent = spec.IntentPreferred
+		r.Release = nil
 	})
 	return map[string]*runtime.GateVerdict{
 		"pass":       runtime.Gate(good, runtime.GateOptions{NoLog: true, Plan: plan}),
