@@ -68,6 +68,9 @@ func keyBefore(s string, i int) key {
 	if strings.EqualFold(s[start:end], "key") && start > 0 && s[start-1] == ' ' { // Secret access key: …
 		start = nameStart(s, start-1)
 	}
+	if closed && ruleName(s[:start]) {
+		return key{}
+	}
 	k := key{name: strings.Trim(s[start:end], "-."), start: start, closed: closed}
 	if start > 0 {
 		k.query = s[start-1] == '?' || s[start-1] == '&'
@@ -76,6 +79,16 @@ func keyBefore(s string, i int) key {
 		}
 	}
 	return k
+}
+
+// ruleName says that a quoted name behind the text is that of a rule or a requirement, as messages of ours have it: what
+// follows is a reason, whatever the rule is called.
+func ruleName(before string) bool {
+	if n := len(before); n > 0 && quote(before[n-1]) {
+		before = strings.TrimRight(before[:n-1], `\`)
+		return strings.HasSuffix(before, "rule ") || strings.HasSuffix(before, "requirement ")
+	}
+	return false
 }
 
 func nameStart(s string, end int) int {

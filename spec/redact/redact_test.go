@@ -110,6 +110,7 @@ func TestTextKeeps(t *testing.T) {
 		"task-aaaaaaaaaaaaaaaaaaaa risk-aaaaaaaaaaaaaaaaaaaa", "max_token: 5", "cost_per_token=0.1", "eos_token: x",
 		"token::Kind", "if token != nil {", "password:\n  x", "password=", "password=&a=b", "apiKeyEnv: OPENAI_API_KEY",
 		"--token-file /run/x --password-stdin --token --verbose", "--token", "SECRET_NAME=x", "expires: token_type=bearer",
+		`rule "no-network-after-secrets": a secret was read`, `"reason":"rule \"secrets\": ask first"`, `requirement "no-password": it is weak`,
 		"public_key: abc", "cache-key: abc", "primaryKey: 5", "pass: 12, fail: 3", "tokenizer: bpe",
 		"ssh://git@github.com/x", "http://x.com, mail me@x.com", "http://[::1]:80/a@b", "bearer of news",
 		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----", "eyJ", "eyJhbGciOiJIUzI1NiJ9", "a key: b",
