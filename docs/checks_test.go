@@ -28,7 +28,7 @@ var reporters = map[string]map[string]int{
 }
 
 // gateOnly are kinds of findings that only rules have: what a rule reads has a known type and a price.
-var gateOnly = []string{"cost", "untyped"}
+var gateOnly = []string{"cost", "untyped", "history"}
 
 // codes finds every diagnostic code in the source.
 func codes(t *testing.T) []string {

@@ -10,8 +10,7 @@ import (
 	"github.com/open-multi-agent/oma/spec"
 )
 
-// load takes the document from its text to its struct: *spec.Team, *spec.Policy or *spec.Cassette, or nil if anything
-// is wrong with it. An empty kind is set to what the document says it is.
+// load takes the document from its text to the struct of its kind, or to nil if anything is wrong with it. An empty kind is set to what the document says it is.
 func (d *document) load(kind *string) (any, spec.Diagnostics) {
 	if ds := d.parse(); ds != nil {
 		return nil, ds
@@ -62,19 +61,19 @@ func envelope(root map[string]any, kind *string, bad map[spec.Path]bool, ds *spe
 	v, ok := root["kind"]
 	if !ok || bad["kind"] {
 		if *kind == "" && !ok {
-			ds.Errorf("missing-key", "", `missing "kind"`).Hint = "add kind: Team, Policy or Cassette"
+			ds.Errorf("missing-key", "", `missing "kind"`).Hint = "add kind: " + readable
 		}
 		return *kind != "" // the schema reports it with everything else
 	}
-	if *kind == "" && (v == spec.KindTeam || v == spec.KindPolicy || v == spec.KindCassette) {
-		*kind = v.(string)
+	if name, ok := v.(string); ok && *kind == "" && newStruct(name) != nil {
+		*kind = name
 	}
 	if v == *kind {
 		return true
 	}
 	want := *kind
 	if want == "" {
-		want = "Team, Policy or Cassette"
+		want = readable
 	}
 	switch v {
 	case "TeamTest", "ApprovalRequest":
@@ -88,6 +87,24 @@ func envelope(root map[string]any, kind *string, bad map[spec.Path]bool, ds *spe
 		}
 	}
 	return false
+}
+
+// readable names the kinds that people write, for messages.
+const readable = "Team, Policy, PolicyTest or Cassette"
+
+// newStruct gives a struct for a kind that people write. nil: it is none.
+func newStruct(kind string) any {
+	switch kind {
+	case spec.KindTeam:
+		return new(spec.Team)
+	case spec.KindPolicy:
+		return new(spec.Policy)
+	case spec.KindPolicyTest:
+		return new(spec.PolicyTest)
+	case spec.KindCassette:
+		return new(spec.Cassette)
+	}
+	return nil
 }
 
 // covered says whether a place, or one around it, was refused already.
@@ -280,15 +297,8 @@ func typed(root map[string]any, kind string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v any
-	switch kind {
-	case spec.KindTeam:
-		v = new(spec.Team)
-	case spec.KindPolicy:
-		v = new(spec.Policy)
-	case spec.KindCassette:
-		v = new(spec.Cassette)
-	default:
+	v := newStruct(kind)
+	if v == nil {
 		return nil, fmt.Errorf("kind %q is not read from files", kind)
 	}
 	return v, json.Unmarshal(raw, v)

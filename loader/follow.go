@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-multi-agent/oma/policies/library"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
 )
@@ -30,7 +31,7 @@ type read struct {
 func (f *follower) follow() {
 	b := f.bundle
 	b.Prompts, b.Policies = map[string]spec.File{}, map[string]spec.PolicyFile{}
-	b.Cassettes = map[string]spec.CassetteFile{}
+	b.Packs, b.Cassettes = map[string]spec.PolicyFile{}, map[string]spec.CassetteFile{}
 	f.policies(b.Team.Gates, spec.Path("gates"))
 	for i, a := range b.Team.Agents {
 		at := spec.Path("agents").Index(i)
@@ -62,14 +63,34 @@ func (f *follower) policies(g *spec.Gates, at spec.Path) {
 	if g == nil {
 		return
 	}
+	for i, name := range g.Packs {
+		f.pack(name, at.Key("packs").Index(i))
+	}
 	for i, name := range g.Files {
 		file, data, ok := f.file(name, at.Key("files").Index(i))
 		pf := spec.PolicyFile{File: file, Policy: &spec.Policy{}}
 		if v, loaded := f.document(name, data, ok, spec.KindPolicy).(*spec.Policy); loaded {
 			pf.Policy = v
 		}
+		if pf.Policy.Limits != nil {
+			f.ds.Errorf("limits-not-above", at.Key("files").Index(i), "policy %q has limits, which hold only for a policy given with --policy", name).Hint = "give it with --policy, or keep its rules in a file without limits"
+		}
 		f.bundle.Policies[name] = pf
 	}
+}
+
+func (f *follower) pack(name string, at spec.Path) {
+	if _, read := f.bundle.Packs[name]; read {
+		return
+	}
+	pf, doc, ds, ok := pack(name)
+	if !ok {
+		f.ds.Errorf("unknown-pack", at, "there is no pack %q", name).Hint = spec.DidYouMean(name, library.Names())
+		return
+	}
+	f.sources.docs[pf.Path] = doc
+	f.bundle.Packs[name] = pf
+	f.ds = append(f.ds, ds...)
 }
 
 func (f *follower) cassette(name string, at spec.Path) {

@@ -7,17 +7,24 @@ import (
 	"github.com/open-multi-agent/oma/spec/canon"
 )
 
-// Loaded is a document with its text. Of Bundle, Policy and Cassette the one that belongs to Kind is set if the
-// document itself fits its schema; all are nil otherwise.
+// Loaded is a document with its text. Of Bundle, Policy, PolicyTest and Cassette the one that belongs to Kind is set if
+// the document itself fits its schema; all are nil otherwise.
 //
 // A Bundle may come together with errors about the files it names. Each such file is then in its map with an empty
 // text, policy or cassette, so that a compiler can look for more problems. Nothing may run if there are errors.
 type Loaded struct {
-	Kind     string
-	Bundle   *spec.Bundle
-	Policy   *spec.PolicyFile
-	Cassette *spec.CassetteFile
-	Sources  *Sources // never nil
+	Kind       string
+	Bundle     *spec.Bundle
+	Policy     *spec.PolicyFile
+	PolicyTest *PolicyTestFile
+	Cassette   *spec.CassetteFile
+	Sources    *Sources // never nil
+}
+
+// PolicyTestFile is a policy test that was read. The files it names were not.
+type PolicyTestFile struct {
+	spec.File
+	PolicyTest *spec.PolicyTest
 }
 
 // Team reads a team file and every file it names, each once.
@@ -26,7 +33,7 @@ func Team(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, spec.
 // Cassette reads a cassette.
 func Cassette(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, spec.KindCassette) }
 
-// Any reads a file of whichever kind it says it is: Team, Policy or Cassette.
+// Any reads a file of whichever kind it says it is: Team, Policy, PolicyTest or Cassette.
 func Any(path string) (*Loaded, spec.Diagnostics) { return fromFile(path, "") }
 
 // TeamBytes reads a team from bytes. name is what diagnostics call it, dir the folder its paths are relative to.
@@ -64,6 +71,8 @@ func fromBytes(name, dir string, data []byte, kind string) (*Loaded, spec.Diagno
 		ds = append(ds, f.ds...)
 	case *spec.Policy:
 		l.Policy = &spec.PolicyFile{File: file, Policy: v}
+	case *spec.PolicyTest:
+		l.PolicyTest = &PolicyTestFile{File: file, PolicyTest: v}
 	case *spec.Cassette:
 		l.Cassette = &spec.CassetteFile{File: file, Cassette: v}
 	}

@@ -191,7 +191,7 @@ func (d *document) broken(upTo, fallback int) int {
 	return fallback
 }
 
-var expressionKey = regexp.MustCompile(`^[\s{\-]*(?:.*[{,]\s*)?["']?(when|that)["']?\s*:`)
+var expressionKey = regexp.MustCompile(`^[\s{\-]*(?:.*[{,]\s*)?["']?(when|that|reasonExpression)["']?\s*:`)
 
 const expressionHint = "YAML reads quotes, colons and # itself; put the expression after |"
 

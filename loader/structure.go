@@ -2,6 +2,7 @@ package loader
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,8 +43,16 @@ func expressions(root map[string]any) {
 			}
 		}
 	}
+	takeAll := func(m map[string]any, at spec.Path) {
+		for key := range m {
+			take(key)(m, at)
+		}
+	}
 	for _, steps := range ruleLists {
-		visit(root, "", take("when"), append(strings.Fields(steps), "*")...)
+		rules := append(strings.Fields(steps), "*")
+		visit(root, "", take("when"), rules...)
+		visit(root, "", take("reasonExpression"), rules...)
+		visit(root, "", takeAll, append(slices.Clone(rules), "annotate")...)
 	}
 	visit(root, "", take("that"), "release", "require", "*")
 }
@@ -69,12 +78,11 @@ func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
 		d.names(m, at, "rule", ds, "gates", "rules")
 		exclusive(m, at, ds, "systemPromptFile", "systemPrompt")
 	}, "agents", "*")
-	each(func(m map[string]any, at spec.Path) {
-		if _, ok := m["default"]; ok {
-			p := ds.Errorf("misplaced-key", at.Key("default"), `"default" belongs to the team's own gates`)
-			p.OnKey, p.Hint = true, "an agent's gates only add rules"
-		}
-	}, "agents", "*", "gates")
+	d.names(root, "", "case", ds, "cases")
+	gatesPlace(each, ds)
+	if root["kind"] == spec.KindPolicy {
+		says(root, ds)
+	}
 	each(func(m map[string]any, at spec.Path) { provider(m, at, ds) }, "providers", "*")
 	each(func(m map[string]any, at spec.Path) {
 		exclusive(m, at, ds, "file", "env")

@@ -1,7 +1,7 @@
 package policies
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"regexp/syntax"
 	"slices"
@@ -11,8 +11,9 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/open-multi-agent/oma/policies/shell"
 )
 
 const (
@@ -31,6 +32,9 @@ const (
 	maxLoopSteps = 1_000_000
 	// contextEvery is how many steps pass between looks at the context.
 	contextEvery = 1024
+	// readingBase and perShellByte price reading a command line: 20 µs for a usual one, and up to 0.3 µs a byte.
+	readingBase  = 400
+	perShellByte = 6
 	// perStep is the price of one character and one step.
 	perStep = 0.1
 )
@@ -38,8 +42,11 @@ const (
 // pricing knows how large values can be and what calls cost. Whatever it knows nothing of it takes to be as large as a
 // whole input, so that the estimate errs upwards. Reads of untyped values alone are estimated at too little, by 1 each.
 type pricing struct {
-	roots map[string]*shape // by variable
-	limit uint64            // size of what no schema bounds
+	roots    map[string]*shape // by variable
+	provider *provider
+	ast      *ast.AST            // of the expression that is priced, with its types
+	ranges   map[string]ast.Expr // what loops go over, by the name of their variable
+	limit    uint64              // size of what no schema bounds
 	// steps has the patterns of one rule and what one character costs to match, in steps.
 	steps map[string]uint64
 }
@@ -51,13 +58,64 @@ func (p *pricing) EstimateSize(n checker.AstNode) *checker.SizeEstimate {
 	default:
 		return nil
 	}
-	size := p.limit
-	if path := n.Path(); len(path) > 0 {
+	return &checker.SizeEstimate{Max: p.size(n.Path(), n.Expr())}
+}
+
+// size follows a path, or where the estimate has lost it, as behind filter(), the types of what is read.
+func (p *pricing) size(path []string, e ast.Expr) uint64 {
+	if len(path) > 0 {
 		if s := p.roots[path[0]].at(path[1:]); s != nil && s.size > 0 {
-			size = s.size
+			return s.size
 		}
 	}
-	return &checker.SizeEstimate{Max: size}
+	switch {
+	case e == nil || p.ast == nil:
+	case e.Kind() == ast.SelectKind:
+		sel := e.AsSelect()
+		if t := p.ast.GetType(sel.Operand().ID()); t != nil && t.Kind() == types.StructKind {
+			if obj := p.provider.objects[t.TypeName()]; obj != nil && obj.fields[sel.FieldName()] != nil {
+				return cmp.Or(obj.fields[sel.FieldName()].size, p.limit)
+			}
+		}
+		if root, ok := pathOf(e); ok {
+			if steps := strings.Split(root, "."); p.roots[steps[0]] != nil {
+				return cmp.Or(p.roots[steps[0]].at(steps[1:]).bound(), p.limit)
+			}
+		}
+	case e.Kind() == ast.IdentKind:
+		if over, ok := stringsOf(p.ranges[e.AsIdent()]); ok {
+			return longest(over)
+		}
+		return cmp.Or(p.roots[e.AsIdent()].bound(), p.limit)
+	case e.Kind() == ast.ComprehensionKind: // no macro gives more than it was given
+		return p.size(nil, e.AsComprehension().IterRange())
+	}
+	return p.limit
+}
+
+// rangesOf gives what the loops of an expression go over. A name that two loops take is left out.
+func rangesOf(a *cel.Ast) map[string]ast.Expr {
+	ranges, twice := map[string]ast.Expr{}, map[string]bool{}
+	walk(a.NativeRep().Expr(), nil, func(e ast.Expr, _ []string) {
+		if e.Kind() == ast.ComprehensionKind {
+			c := e.AsComprehension()
+			twice[c.IterVar()] = ranges[c.IterVar()] != nil
+			ranges[c.IterVar()] = c.IterRange()
+		}
+	})
+	for name := range twice {
+		if twice[name] {
+			delete(ranges, name)
+		}
+	}
+	return ranges
+}
+
+func longest(words []string) (n uint64) {
+	for _, w := range words {
+		n = max(n, uint64(len(w)))
+	}
+	return n
 }
 
 // EstimateCallCost implements checker.CostEstimator.
@@ -65,6 +123,9 @@ func (p *pricing) EstimateCallCost(function, _ string, target *checker.AstNode, 
 	nodes := args
 	if target != nil {
 		nodes = append([]checker.AstNode{*target}, args...)
+	}
+	if function == "classifyBash" && len(nodes) == 1 {
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: reading(p.sizeOf(nodes[0]))}}
 	}
 	if len(nodes) != 2 {
 		return nil
@@ -102,40 +163,14 @@ func (p *pricing) match(pattern ast.Expr, size uint64) uint64 {
 // a few thousand steps.
 func scan(size, steps uint64) uint64 { return uint64(float64(size+1)*float64(steps)*perStep) + 1 }
 
+// reading prices the facts of a command line.
+func reading(size uint64) uint64 {
+	return readingBase + uint64(float64(min(size, shell.MaxBytes))*perShellByte)
+}
+
 // untyped says that some part of a type is not known.
 func untyped(t *types.Type) bool {
 	return t.Kind() == types.DynKind || slices.ContainsFunc(t.Parameters(), untyped)
-}
-
-// tickName is the variable that every loop asks before each step. No rule can write it. Its value is true until the
-// rule has used up its steps.
-//
-// CEL has a cost limit of its own, which is no use here: its tracker searches a growing stack at every step. Nested
-// loops took 13 s to reach a limit of 10,000,000 over lists of 2,000 items, and 80 s over 20,000.
-const tickName = "@tick"
-
-// addTick puts the question into a comprehension.
-func addTick(ctx *cel.OptimizerContext, e ast.Expr) {
-	cond := e.AsComprehension().LoopCondition()
-	old := ctx.NewLiteral(types.True)
-	old.SetKindCase(cond)
-	ctx.UpdateExpr(cond, ctx.NewCall(operators.LogicalAnd, old, ctx.NewIdent(tickName)))
-}
-
-// meter counts the steps of one judgement. The zero value is ready.
-type meter struct {
-	ctx   context.Context // nil: cannot end
-	steps int
-	spent bool
-}
-
-// tick says whether the loop may go on.
-func (m *meter) tick() bool {
-	m.steps++
-	if m.steps > maxLoopSteps || m.steps%contextEvery == 0 && m.ctx != nil && m.ctx.Err() != nil {
-		m.spent = true
-	}
-	return !m.spent
 }
 
 // patternSteps gives what one character costs to match against a regular expression.

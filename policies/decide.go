@@ -1,13 +1,11 @@
 package policies
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -23,6 +21,8 @@ type Request struct {
 	ToolCallID string
 	// Consequential says that the tool is.
 	Consequential bool
+	// Situation is what came before. Of History the last MaxHistory calls count.
+	spec.Situation
 }
 
 // Decide judges one call. It changes nothing and gives the same answer for the same call. Whatever goes wrong is a
@@ -48,14 +48,14 @@ func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 		}
 	}
 	v := verdict{permitted: s.permit}
-	vars := variables{request: &r}
+	vars := variables{set: s, request: &r}
 	for _, j := range g.rules {
 		if ctx.Err() != nil {
 			break
 		}
 		matched, err := j.matches(ctx, &vars)
 		if err != nil || matched {
-			v.add(j.rule, err)
+			v.add(j, &vars, err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -63,7 +63,7 @@ func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 		d.Rules = v.rules
 		return d
 	}
-	return v.decision()
+	return v.decision(r.Marks)
 }
 
 func broken(reason string) spec.Decision {
@@ -82,6 +82,7 @@ type verdict struct {
 	worst     int      // the strictest level so far: an index into levels; 0: nothing forbids
 	reasons   []string // of that level
 	rules     []spec.RuleOutcome
+	marks     []string // that matching rules set, if the call runs
 }
 
 // The levels of forbidding.
@@ -93,14 +94,22 @@ const (
 	fails
 )
 
-func (v *verdict) add(r *spec.PlanRule, err error) {
+func (v *verdict) add(j *judge, vars *variables, err error) {
+	r := j.rule
 	out := spec.RuleOutcome{Name: r.Name, Source: r.Source, Action: r.Action, Outcome: outcomeMatched}
 	level, why := levelOf(r.Action), r.Reason
 	if err != nil {
 		out.Outcome, out.Error = outcomeError, cause(err)
 		level, why = fails, "it could not be evaluated: "+out.Error
-	} else if level == asks || level == suspends {
-		why = strings.TrimPrefix(r.Reason+"; it needs a person's approval, which is not available in this version", "; ")
+	} else {
+		j.describe(vars, &out)
+		why = cmp.Or(out.Reason, why)
+		if level == asks || level == suspends {
+			why = strings.TrimPrefix(why+"; it needs a person's approval, which is not available in this version", "; ")
+		}
+		if r.Mark != "" {
+			v.marks = append(v.marks, r.Mark)
+		}
 	}
 	v.rules = append(v.rules, out)
 	v.permitted = v.permitted || err == nil && permits(r)
@@ -130,7 +139,8 @@ func levelOf(action string) int {
 	return denies
 }
 
-func (v *verdict) decision() spec.Decision {
+// decision sums up. marks are those set before.
+func (v *verdict) decision(marks []string) spec.Decision {
 	d := spec.Decision{Gated: true, GateAction: spec.ActionDeny, GateOutcome: outcomeDecided, Rules: v.rules}
 	switch {
 	case v.worst == fails:
@@ -140,83 +150,18 @@ func (v *verdict) decision() spec.Decision {
 	case !v.permitted:
 		d.Reason = "no rule allows the call, and calls are denied by default"
 	default:
-		d.GateAction = spec.ActionAllow
+		d.GateAction, d.Marks = spec.ActionAllow, newMarks(v.marks, marks)
 	}
 	return d
 }
 
-// variables are what a rule can name. CEL asks for them one by one.
-type variables struct {
-	request *Request
-	meter   meter
-}
-
-// ResolveName implements cel.Activation.
-func (v *variables) ResolveName(name string) (any, bool) {
-	switch name {
-	case "input":
-		return v.request.Input, true
-	case "toolName":
-		return v.request.ToolName, true
-	case "agentName":
-		return v.request.AgentName, true
-	case "role":
-		return v.request.Role, true
-	case "consequential":
-		return v.request.Consequential, true
-	case "runId":
-		return v.request.RunID, true
-	case "taskId":
-		return v.request.TaskID, true
-	case "toolCallId":
-		return v.request.ToolCallID, true
-	case tickName:
-		return v.meter.tick(), true
+// newMarks gives the marks that were not set before, sorted.
+func newMarks(marks, before []string) (fresh []string) {
+	for _, m := range marks {
+		if !slices.Contains(before, m) && !slices.Contains(fresh, m) {
+			fresh = append(fresh, m)
+		}
 	}
-	return nil, false
-}
-
-// Parent implements cel.Activation.
-func (v *variables) Parent() cel.Activation { return nil }
-
-var (
-	errPanic   = errors.New("the evaluator failed")
-	errNotBool = errors.New("the result is no boolean")
-	errSpent   = errors.New("it takes more steps than allowed")
-)
-
-// boolean runs a program. Anything but true or false is an error, and so is whatever a loop that was stopped gives.
-func boolean(p cel.Program, vars any, m *meter) (bool, error) {
-	out, _, err := p.Eval(vars)
-	switch b, ok := out.(types.Bool); {
-	case m.spent:
-		return false, errSpent
-	case err != nil:
-		return false, err
-	case !ok:
-		return false, errNotBool
-	default:
-		return bool(b), nil
-	}
-}
-
-// cause says why a rule failed in words that hold nothing of the call: CEL's own errors quote keys and values.
-func cause(err error) string {
-	var field missingField
-	msg := err.Error()
-	switch {
-	case errors.As(err, &field):
-		return fmt.Sprintf("the input has no field %q", string(field))
-	case errors.Is(err, errPanic), errors.Is(err, errNotBool), errors.Is(err, errSpent):
-		return msg
-	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return "it reads a field that is not there"
-	case strings.Contains(msg, "no such overload"):
-		return "a value has a type that the rule does not expect"
-	case strings.Contains(msg, "out of bounds"), strings.Contains(msg, "out of range"):
-		return "it reads past the end of a list"
-	case strings.Contains(msg, "by zero"), strings.Contains(msg, "overflow"):
-		return "its arithmetic fails"
-	}
-	return "its evaluation fails"
+	slices.Sort(fresh)
+	return fresh
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/open-multi-agent/oma/policies/shell"
 )
 
 // The limits of one expression.
@@ -49,9 +51,18 @@ func newProvider() (*provider, error) {
 // adapter hides that it is a registry, which Extend would copy for every tool.
 type adapter struct{ types.Adapter }
 
-// gateVars are the variables of every gate rule but input, whose type is the tool's.
-func gateVars() []cel.EnvOption {
-	return []cel.EnvOption{
+// vocabulary is what rules of one origin can name. Rules from above the team file have their own, since nothing that
+// the team declares may change what they see.
+type vocabulary struct {
+	base  *cel.Env // what all calls have
+	loose *cel.Env // input of any type, earlier calls too, and shell
+	// typed is of the call that is judged, past of the earlier ones; each is made for the first rule that meets the tool.
+	typed, past map[*tool]*cel.Env
+}
+
+func (c *compiler) newVocabulary(levels []shell.Level) (v *vocabulary, err error) {
+	v = &vocabulary{typed: map[*tool]*cel.Env{}, past: map[*tool]*cel.Env{}}
+	v.base, err = newEnv(c.provider,
 		cel.Variable("toolName", cel.StringType),
 		cel.Variable("agentName", cel.StringType),
 		cel.Variable("role", cel.StringType),
@@ -59,14 +70,71 @@ func gateVars() []cel.EnvOption {
 		cel.Variable("runId", cel.StringType),
 		cel.Variable("taskId", cel.StringType),
 		cel.Variable("toolCallId", cel.StringType),
+		cel.Variable("marks", cel.ListType(cel.StringType)),
+		cel.Variable("budget", c.shapes.budget.typ),
+		classifier(levels, c.shapes.risk.typ))
+	if err != nil {
+		return nil, err
 	}
+	v.loose, err = v.base.Extend(cel.Variable("input", cel.DynType), c.shapes.anyShell(), c.shapes.anyHistory())
+	return v, err
 }
 
-// gateNames are what a rule may name, for hints.
-var gateNames = []string{"agentName", "consequential", "globMatch", "has", "input", "matches", "role", "runId", "size", "taskId", "toolCallId", "toolName", "within"}
+// forCall gives the environment in which a call of the tool is judged.
+func (c *compiler) forCall(v *vocabulary, t *tool) (*cel.Env, error) {
+	if env := v.typed[t]; env != nil {
+		return env, nil
+	}
+	opts := []cel.EnvOption{cel.Variable("input", t.input.typ), c.shapes.anyHistory()}
+	if t.info.Name == shellTool {
+		opts = append(opts, c.shapes.anyShell())
+	}
+	env, err := v.base.Extend(opts...)
+	v.typed[t] = env
+	return env, err
+}
 
-// laterNames are documented for rules and not there yet.
-var laterNames = []string{"budget", "classifyBash", "history", "marks", "shell"}
+// forPast gives the environment in which every earlier call was a call of the tool.
+func (c *compiler) forPast(v *vocabulary, t *tool) (*cel.Env, error) {
+	if env := v.past[t]; env != nil {
+		return env, nil
+	}
+	call, err := earlier(c.provider, t.typeName+pastSuffix, t.input)
+	if err != nil {
+		return nil, err
+	}
+	env, err := v.base.Extend(cel.Variable("input", cel.DynType), c.shapes.anyShell(), cel.Variable("history", cel.ListType(call.typ)))
+	v.past[t] = env
+	return env, err
+}
+
+// pastSuffix ends the name of the type of a tool's earlier calls.
+const pastSuffix = " earlier call"
+
+// shapes are of what rules can name beside the input.
+type shapes struct{ shell, risk, budget, call *shape }
+
+func newShapes(p *provider, limit uint64) (s shapes, err error) {
+	if s.shell, err = declare(p, shellType, shellSchema); err != nil {
+		return s, err
+	}
+	if s.risk, err = declare(p, riskType, riskSchema); err != nil {
+		return s, err
+	}
+	if s.budget, err = declare(p, budgetType, budgetSchema); err != nil {
+		return s, err
+	}
+	s.call, err = earlier(p, callType, &shape{typ: types.DynType, size: limit})
+	return s, err
+}
+
+func (s shapes) anyShell() cel.EnvOption { return cel.Variable("shell", s.shell.typ) }
+
+func (s shapes) anyHistory() cel.EnvOption { return cel.Variable("history", cel.ListType(s.call.typ)) }
+
+// gateNames are what a rule may name, for hints.
+var gateNames = []string{"agentName", "budget", "classifyBash", "consequential", "globMatch", "has", "history", "input", "marks", "matches", "role",
+	"runId", "shell", "size", "taskId", "toolCallId", "toolName", "within"}
 
 // predicate declares a function of two strings. Its price is in pricing.
 func predicate(name string, f func(a, b string) ref.Val) cel.EnvOption {

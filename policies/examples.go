@@ -3,11 +3,8 @@ package policies
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/google/cel-go/cel"
 
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
@@ -15,35 +12,44 @@ import (
 )
 
 // examples runs the calls written beside a rule, on that rule alone.
-func (c *compiler) examples(r *spec.PlanRule, loose *cel.Ast, all map[*tool]*checked, price *pricing) {
-	if r.Examples == nil {
+func (k *ruleCheck) examples() {
+	if k.rule.Examples == nil {
 		return
 	}
-	x := exampleRun{compiler: c, rule: r, loose: loose, all: all, price: price}
-	path := r.Path.Key("examples")
-	for i := range r.Examples.Matches {
-		x.run(&r.Examples.Matches[i], path.Key("matches").Index(i), true)
+	x := exampleRun{k.untouched()}
+	path := k.rule.Path.Key("examples")
+	for i := range k.rule.Examples.Matches {
+		x.run(&k.rule.Examples.Matches[i], path.Key("matches").Index(i), true)
 	}
-	for i := range r.Examples.Ignores {
-		x.run(&r.Examples.Ignores[i], path.Key("ignores").Index(i), false)
+	for i := range k.rule.Examples.Ignores {
+		x.run(&k.rule.Examples.Ignores[i], path.Key("ignores").Index(i), false)
 	}
 }
 
-type exampleRun struct {
-	*compiler
-	rule  *spec.PlanRule
-	loose *cel.Ast
-	all   map[*tool]*checked
-	price *pricing
+// untouched gives the check of a rule as its document knows it: what a team says of shell commands does not change
+// whether the examples of a pack or a policy file hold.
+func (k *ruleCheck) untouched() *ruleCheck {
+	words, err := k.vocabulary(foreign(k.rule))
+	if err != nil || words == k.words {
+		return k
+	}
+	alone := *k
+	alone.words, alone.found, alone.texts = words, map[*tool]*checked{}, nil
+	if !alone.read(&alone.when) {
+		return k
+	}
+	return &alone
 }
 
-func (x *exampleRun) fail(code string, path spec.Path, format string, args ...any) *spec.Diagnostic {
+type exampleRun struct{ *ruleCheck }
+
+func (x exampleRun) fail(code string, path spec.Path, format string, args ...any) *spec.Diagnostic {
 	d := x.diags.Errorf(code, path, "rule %q: "+format, append([]any{x.rule.Name}, args...)...)
 	d.File = x.rule.Doc
 	return d
 }
 
-func (x *exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
+func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	name := ex.ToolName
 	if name == "" && len(x.rule.Tools) == 1 {
 		name = x.rule.Tools[0]
@@ -57,14 +63,18 @@ func (x *exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", name).Hint = x.toolHint(name)
 		return
 	}
-	if a := ex.AgentName; a != "" && !fromFile(x.rule) && !slices.Contains(x.agentNames(), a) {
+	if a := ex.AgentName; a != "" && !foreign(x.rule) && !slices.Contains(x.agentNames(), a) {
 		x.fail("unknown-agent", path.Key("agentName"), "the team has no agent %q", a).Hint = spec.DidYouMean(a, x.agentNames())
 	}
-	input, ok := x.input(t, ex, path)
+	input, ok := x.input(t, ex.Input, path.Key("input"))
+	for i, call := range ex.History {
+		ok = x.earlier(call, path.Key("history").Index(i)) && ok
+	}
 	if !ok {
 		return
 	}
-	req := Request{ToolName: name, Input: input, AgentName: cmp.Or(ex.AgentName, x.rule.Agent), Role: ex.Role, Consequential: t.info.Consequential}
+	req := Request{ToolName: name, Input: input, AgentName: cmp.Or(ex.AgentName, x.rule.Agent), Role: ex.Role, Consequential: t.info.Consequential,
+		Situation: ex.Situation}
 	got, err := x.matches(t, &req)
 	switch {
 	case err != nil:
@@ -77,9 +87,8 @@ func (x *exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 }
 
 // input decodes an example as the door decodes a call.
-func (x *exampleRun) input(t *tool, ex *spec.CallExample, path spec.Path) (map[string]any, bool) {
-	path = path.Key("input")
-	input, err := canon.Arguments(string(ex.Input))
+func (x exampleRun) input(t *tool, raw []byte, path spec.Path) (map[string]any, bool) {
+	input, err := canon.Arguments(string(raw))
 	if err != nil {
 		x.fail("gate-example", path, "the example's input is not usable: %v", err)
 		return nil, false
@@ -102,25 +111,36 @@ func (x *exampleRun) input(t *tool, ex *spec.CallExample, path spec.Path) (map[s
 	return input, len(violations) == 0
 }
 
+// earlier checks an earlier call of an example as the door once did.
+func (x exampleRun) earlier(call spec.HistoryCall, path spec.Path) bool {
+	t := x.namedTool(x.rule, call.ToolName)
+	if t == nil {
+		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", call.ToolName).Hint = x.toolHint(call.ToolName)
+		return false
+	}
+	_, ok := x.input(t, call.Input, path.Key("input"))
+	return ok
+}
+
 // matches judges a call by the rule alone. A tool or an agent that the rule does not look at is no match.
-func (x *exampleRun) matches(t *tool, req *Request) (bool, error) {
-	if x.rule.Tools != nil && !slices.Contains(x.rule.Tools, t.info.Name) || !governs(x.rule, req.AgentName) {
+func (x exampleRun) matches(t *tool, req *Request) (bool, error) {
+	if !looksAt(x.rule, t.info.Name) || !governs(x.rule, req.AgentName) {
 		return false, nil
 	}
-	ch, ok := x.all[t]
+	ch, ok := x.found[t]
 	if !ok { // nobody reaches it, so the rule was not checked for it
-		ch = x.check(x.rule, x.loose, t, x.price)
-		x.all[t] = ch
+		ch = x.check(&x.when, t)
+		x.found[t] = ch
 	}
 	if ch.ast == nil {
 		if ch.never {
 			return false, nil
 		}
-		return false, fmt.Errorf("no such overload")
+		return false, errNotAnObject
 	}
-	j, err := x.program(x.rule, ch)
+	j, err := x.judge(t, ch)
 	if err != nil {
 		return false, err
 	}
-	return j.matches(context.Background(), &variables{request: req})
+	return j.matches(context.Background(), &variables{set: x.set, request: req})
 }

@@ -27,6 +27,8 @@ type finding struct {
 	// object is where the field called name was missing. nil: the problem is another one.
 	object *shape
 	path   string // how the expression calls that object; empty: by no name
+	past   bool   // it is about an earlier call
+	mild   bool   // a warning, where others of its kind are errors
 }
 
 func startOf(a *ast.AST, id int64) common.Location { return a.SourceInfo().GetStartLocation(id) }
@@ -111,12 +113,6 @@ func undeclared(f *finding, name string, node ast.Expr, names []string) {
 		if near := spec.Nearest(name, methods); near != "" {
 			f.hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		return
-	}
-	if slices.Contains(laterNames, name) && slices.Contains(names, "toolName") {
-		f.kind = "not-in-this-version"
-		f.message = fmt.Sprintf("%q is not in this version", name)
-		f.hint = "this version knows " + strings.Join(names, ", ")
 		return
 	}
 	f.message = fmt.Sprintf("unknown name %q", name)

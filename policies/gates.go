@@ -1,13 +1,13 @@
 package policies
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 
+	"github.com/open-multi-agent/oma/policies/shell"
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
@@ -25,6 +25,8 @@ type RuleSet struct {
 	Known []spec.ToolInfo
 	// Roles are the required roles a task may fill. nil: there are none, and role is always empty.
 	Roles []string
+	// Levels extend what is known of shell commands, for all rules but those from above the team file.
+	Levels []spec.ShellLevel
 }
 
 // AgentTools are the tools that one agent is granted.
@@ -41,19 +43,31 @@ type Set struct {
 	permit   bool // the default allows
 	rules    []spec.PlanRule
 	calls    map[callKey]*gate
+	levels   []shell.Level // for rules that are not from above
+	traces   map[*spec.PlanRule]trace
 }
 
 type callKey struct{ agent, tool string }
 
 // gate is everything one agent's calls of one tool must pass.
 type gate struct {
-	input *shape // nil: there are no rules
-	rules []*judge
+	input  *shape // nil: there are no rules
+	schema any    // of the input, decoded
+	rules  []*judge
 }
 
 // judge is one rule checked for one tool.
 type judge struct {
 	rule    *spec.PlanRule
+	plain   bool // the team's levels of shell commands do not reach it
+	program cel.Program
+	reason  cel.Program // nil: the rule's reason is a text
+	notes   []note
+}
+
+// note is a text that a rule adds to the record.
+type note struct {
+	name    string
 	program cel.Program
 }
 
@@ -68,11 +82,13 @@ func (s *Set) Rules() []spec.PlanRule {
 // Compile checks every rule against every tool it can meet, runs the examples, and gives the set in force. The set is
 // nil if anything is an error. All problems are reported in one pass.
 func Compile(in RuleSet) (*Set, spec.Diagnostics) {
-	s := &Set{declared: in.Declared, permit: in.Default != spec.ActionDeny, rules: slices.Clone(in.Rules), calls: map[callKey]*gate{}}
+	s := &Set{declared: in.Declared, permit: in.Default != spec.ActionDeny, rules: slices.Clone(in.Rules), calls: map[callKey]*gate{},
+		levels: levelsOf(in.Levels), traces: map[*spec.PlanRule]trace{}}
 	c := &compiler{in: in, set: s, limit: defaultInputBytes, tools: map[string]*tool{}}
 	if in.Default != "" && in.Default != spec.ActionAllow && in.Default != spec.ActionDeny {
 		c.diags.Errorf("gate-action", "gates.default", "default %q is neither allow nor deny", in.Default)
 	}
+	c.levels()
 	if len(s.rules) > 0 {
 		if err := c.open(); err != nil {
 			c.diags.Errorf("gate-type", "", "rules cannot be compiled: %v", err)
@@ -80,6 +96,7 @@ func Compile(in RuleSet) (*Set, spec.Diagnostics) {
 		}
 	}
 	c.agents()
+	c.marks = marksOf(s.rules)
 	for i := range s.rules {
 		c.rule(&s.rules[i])
 	}
@@ -98,12 +115,14 @@ type compiler struct {
 	diags    spec.Diagnostics
 	limit    uint64 // bytes of one call's arguments
 	provider *provider
-	base     *cel.Env // without input
-	loose    *cel.Env // input of any type
+	shapes   shapes
+	own      *vocabulary // with the team's levels
+	plain    *vocabulary // without. nil: not needed yet, or the team has none
 	tools    map[string]*tool
 	known    []*tool
 	reach    []reached
 	names    []string // of all tools, sorted
+	marks    []string // that some rule sets, sorted
 }
 
 // tool is a tool as rules see it. Two agents may have tools of one name with different schemas.
@@ -111,7 +130,7 @@ type tool struct {
 	info      spec.ToolInfo
 	schema    any // decoded
 	input     *shape
-	env       *cel.Env
+	typeName  string             // without what follows it: the types of the input and of its parts begin so
 	validator *schemas.Validator // made for the first example
 }
 
@@ -124,11 +143,44 @@ func (c *compiler) open() (err error) {
 	if c.provider, err = newProvider(); err != nil {
 		return err
 	}
-	if c.base, err = newEnv(c.provider, gateVars()...); err != nil {
+	if c.shapes, err = newShapes(c.provider, c.limit); err != nil {
 		return err
 	}
-	c.loose, err = c.base.Extend(cel.Variable("input", cel.DynType))
+	c.own, err = c.newVocabulary(c.set.levels)
 	return err
+}
+
+// vocabulary gives what a rule can name: with the team's levels of shell commands, or plain.
+func (c *compiler) vocabulary(plain bool) (*vocabulary, error) {
+	if !plain || len(c.set.levels) == 0 {
+		return c.own, nil
+	}
+	var err error
+	if c.plain == nil {
+		c.plain, err = c.newVocabulary(nil)
+	}
+	return c.plain, err
+}
+
+// levels checks what the team says of shell commands.
+func (c *compiler) levels() {
+	for i, l := range c.set.levels {
+		at := spec.Path("gates.shell.levels").Index(i)
+		if err := shell.CheckLevel(l); err != nil {
+			c.diags.Errorf("shell-level", at, "%v", err)
+		}
+	}
+}
+
+// marksOf gives the marks that rules set.
+func marksOf(rules []spec.PlanRule) (marks []string) {
+	for _, r := range rules {
+		if r.Mark != "" {
+			marks = append(marks, r.Mark)
+		}
+	}
+	slices.Sort(marks)
+	return slices.Compact(marks)
 }
 
 // agents registers every tool before any rule is looked at, since sizes depend on the largest input of all.
@@ -143,7 +195,7 @@ func (c *compiler) agents() {
 		for _, info := range a.Tools {
 			t := c.tool(info)
 			c.reach = append(c.reach, reached{a.Name, t})
-			c.set.calls[callKey{a.Name, info.Name}] = &gate{input: t.input}
+			c.set.calls[callKey{a.Name, info.Name}] = &gate{input: t.input, schema: t.schema}
 		}
 	}
 	slices.Sort(c.names)
@@ -162,11 +214,11 @@ func (c *compiler) tool(info spec.ToolInfo) *tool {
 	if c.provider == nil {
 		return t
 	}
-	name := info.Name + " input"
-	if c.provider.objects[name] != nil {
-		name = fmt.Sprintf("%s/%d input", info.Name, len(c.tools))
+	t.typeName = info.Name
+	if c.provider.objects[t.typeName+" input"] != nil {
+		t.typeName = fmt.Sprintf("%s/%d", info.Name, len(c.tools))
 	}
-	if err := c.typed(t, name); err != nil {
+	if err := c.typed(t, t.typeName+" input"); err != nil {
 		c.diags.Errorf("tool-schema", "", "tool %q: input schema: %v", info.Name, err)
 		t.input = &shape{typ: cel.DynType, size: c.limit}
 	}
@@ -185,21 +237,48 @@ func (c *compiler) typed(t *tool, name string) (err error) {
 	return err
 }
 
-// typedEnv is made for the first rule that meets the tool.
-func (c *compiler) typedEnv(t *tool) (*cel.Env, error) {
-	if t.env != nil {
-		return t.env, nil
-	}
-	var err error
-	t.env, err = c.base.Extend(cel.Variable("input", t.input.typ))
-	return t.env, err
+// governs says whether a rule is about an agent.
+func governs(r *spec.PlanRule, agent string) bool {
+	return (r.Agent == "" || r.Agent == agent) && !slices.Contains(r.ReplacedFor, agent)
 }
 
-// governs says whether a rule is about an agent.
-func governs(r *spec.PlanRule, agent string) bool { return r.Agent == "" || r.Agent == agent }
+// foreign says that the rule comes from a document that does not know the team: a policy file, a pack or a policy from
+// above. Such a rule can forbid and never permit.
+func foreign(r *spec.PlanRule) bool {
+	return r.Source != "team" && !strings.HasPrefix(r.Source, "agent ")
+}
 
-// fromFile says that the rule comes from a policy file, which can forbid and never permit.
-func fromFile(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "file ") }
+// teamless says that the rule comes from a document that is shared by teams, whose tools it cannot know: a pack or a
+// policy from above. A policy file belongs to its team.
+func teamless(r *spec.PlanRule) bool { return above(r) || strings.HasPrefix(r.Source, "pack ") }
+
+// above says that the rule was given from outside the team file, so that nothing the team declares may weaken it.
+func above(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "policy ") }
+
+// looksAt says whether a rule judges calls of a tool: it names it, or no tool at all. A * stands for any part of a name.
+func looksAt(r *spec.PlanRule, tool string) bool {
+	return r.Tools == nil || slices.ContainsFunc(r.Tools, func(pattern string) bool { return nameMatches(pattern, tool) })
+}
+
+func nameMatches(pattern, name string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	for _, part := range parts[:len(parts)-1] {
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(part):]
+	}
+	return strings.HasSuffix(name, parts[len(parts)-1])
+}
 
 // scope is what one rule is checked against.
 type scope struct {
@@ -211,9 +290,9 @@ type scope struct {
 // scope gives the tools a rule can meet: those it names, or those its agents reach. A policy file's rule is checked
 // against all tools there are, since the file does not know the team.
 func (c *compiler) scope(r *spec.PlanRule) scope {
-	s := scope{reached: map[*tool]bool{}, foreign: fromFile(r)}
+	s := scope{reached: map[*tool]bool{}, foreign: foreign(r)}
 	for _, x := range c.reach {
-		if governs(r, x.agent) && (r.Tools == nil || slices.Contains(r.Tools, x.tool.info.Name)) {
+		if governs(r, x.agent) && looksAt(r, x.tool.info.Name) {
 			s.reached[x.tool] = true
 		}
 	}
@@ -224,7 +303,7 @@ func (c *compiler) scope(r *spec.PlanRule) scope {
 	}
 	for _, t := range c.known {
 		name := t.info.Name
-		if !named[name] && (slices.Contains(r.Tools, name) || r.Tools == nil && fromFile(r)) {
+		if !named[name] && looksAt(r, name) && (r.Tools != nil || foreign(r)) {
 			s.tools = append(s.tools, t)
 		}
 	}
@@ -253,15 +332,4 @@ func (c *compiler) namedTool(r *spec.PlanRule, name string) *tool {
 }
 
 // permits says that a match of the rule lets a call run under default deny.
-func permits(r *spec.PlanRule) bool { return r.Action == spec.ActionAllow && !fromFile(r) }
-
-// matches evaluates the rule. A panic inside the evaluator is an error like any other.
-func (j *judge) matches(ctx context.Context, v *variables) (matched bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			matched, err = false, errPanic
-		}
-	}()
-	v.meter = meter{ctx: ctx}
-	return boolean(j.program, v, &v.meter)
-}
+func permits(r *spec.PlanRule) bool { return r.Action == spec.ActionAllow && !foreign(r) }

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/open-multi-agent/oma/spec"
@@ -58,17 +59,13 @@ func BenchmarkDecideUntypedRule(b *testing.B) {
 func BenchmarkCheckRuleForTool(b *testing.B) {
 	c := openCompiler(b)
 	r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: `toolName == "bash" && input.command.matches("^sudo ")`}}
-	loose, iss := c.loose.Compile(r.When)
-	if iss.Err() != nil {
-		b.Fatal(iss.Err())
-	}
-	price := &pricing{limit: c.limit, steps: map[string]uint64{"^sudo ": 10}}
+	k := readRule(b, c, r)
 	for _, name := range []string{"bash", "file_read"} {
 		t := c.namedTool(r, name)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.check(r, loose, t, price)
+				k.check(&k.when, t)
 			}
 		})
 	}
@@ -79,7 +76,7 @@ func BenchmarkCheckRuleForTool(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		c := &compiler{}
+		c := &compiler{set: &Set{}}
 		if err := c.open(); err != nil {
 			b.Fatal(err)
 		}
@@ -101,5 +98,59 @@ func BenchmarkCompileNoRules(b *testing.B) {
 	in := team(everyTool())
 	for b.Loop() {
 		Compile(in)
+	}
+}
+
+// BenchmarkDecideAfter is a judgement after many calls: by rules that do not ask for them, by one that does, and by one
+// that asks for a mark. None may grow with what came before.
+func BenchmarkDecideAfter(b *testing.B) {
+	asking := team([]spec.ToolInfo{bash}, spec.Rule{When: `history.exists(c, c.toolName == "bash" && c.input.command == "x")`, Action: spec.ActionWarn})
+	marked := team([]spec.ToolInfo{bash}, spec.Rule{Name: "sets", When: `input.command == "x"`, Action: spec.ActionWarn, Mark: "m"}, spec.Rule{When: `"m" in marks`})
+	for _, bb := range []struct {
+		name string
+		in   RuleSet
+	}{{"ten", tenRuleSet()}, {"history", asking}, {"marks", marked}} {
+		s, ds := Compile(bb.in)
+		if s == nil {
+			b.Fatal(show(ds))
+		}
+		for _, n := range []int{0, 64, 10_000} {
+			r := command("go test ./...")
+			r.TaskID = "t1"
+			for range n {
+				r.History = append(r.History, spec.HistoryCall{ToolName: "bash", Input: []byte(`{"command":"go test ./..."}`)})
+			}
+			b.Run(fmt.Sprintf("%s/%d", bb.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if d := s.Decide(context.Background(), r); !d.Allowed() {
+						b.Fatal(d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkDecideShell is what the facts of a usual command cost: once for any number of rules.
+func BenchmarkDecideShell(b *testing.B) {
+	for _, n := range []int{1, 10} {
+		var rules []spec.Rule
+		for i := range n {
+			rules = append(rules, spec.Rule{Name: fmt.Sprint("r", i), When: `shell.risk == "high" || shell.commands.exists(c, c.name == "rm")`})
+		}
+		s, ds := Compile(team([]spec.ToolInfo{bash}, rules...))
+		if s == nil {
+			b.Fatal(show(ds))
+		}
+		r := command("git status && ls -la src | head -5")
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := s.Decide(context.Background(), r); !d.Allowed() {
+					b.Fatal(d)
+				}
+			}
+		})
 	}
 }

@@ -77,6 +77,30 @@ func (l *Ledger) Reserve(a Ask) (Hold, Answer) {
 	return h, Granted
 }
 
+// Remaining gives what is left of the ceilings, this ledger's and those above it: what is used, held by calls in flight
+// or set aside is gone. nil: there is no ceiling.
+func (l *Ledger) Remaining() *spec.BudgetRemaining {
+	var left spec.BudgetRemaining
+	for p := l; p != nil; p = p.parent {
+		if p.maxTokens > 0 {
+			n := max(p.maxTokens-spec.AddCapped(spec.AddCapped(p.usedTokens, p.heldTokens), p.asideTotal), 0)
+			if left.Tokens == nil || n < *left.Tokens {
+				left.Tokens = &n
+			}
+		}
+		if p.maxCost != nil {
+			c := max(*p.maxCost-spec.AddCapped(p.usedCost, p.heldCost), 0)
+			if left.Cost == nil || c < *left.Cost {
+				left.Cost = &c
+			}
+		}
+	}
+	if left == (spec.BudgetRemaining{}) {
+		return nil
+	}
+	return &left
+}
+
 // Busy says that Reserve would answer Wait. It changes nothing.
 func (l *Ledger) Busy(a Ask) bool {
 	if !l.bounded() {

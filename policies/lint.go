@@ -109,8 +109,9 @@ func pathOf(e ast.Expr) (string, bool) {
 	case ast.IdentKind:
 		return e.AsIdent(), true
 	case ast.SelectKind:
-		p, ok := pathOf(e.AsSelect().Operand())
-		return p + "." + e.AsSelect().FieldName(), ok
+		if p, ok := pathOf(e.AsSelect().Operand()); ok {
+			return p + "." + e.AsSelect().FieldName(), true
+		}
 	}
 	return "", false
 }
@@ -120,6 +121,25 @@ func (l *linter) object(e ast.Expr) *shape {
 		return l.provider.objects[t.TypeName()]
 	}
 	return nil
+}
+
+// past says that e is an earlier call or is read from one.
+func (l *linter) past(e ast.Expr) bool {
+	for {
+		if t := l.a.GetType(e.ID()); t != nil && t.Kind() == types.StructKind && (t.TypeName() == callType || strings.HasSuffix(t.TypeName(), pastSuffix)) {
+			return true
+		}
+		switch {
+		case e.Kind() == ast.SelectKind:
+			e = e.AsSelect().Operand()
+		case e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction():
+			e = e.AsCall().Target()
+		case e.Kind() == ast.CallKind && len(e.AsCall().Args()) > 0:
+			e = e.AsCall().Args()[0]
+		default:
+			return false
+		}
+	}
 }
 
 func (l *linter) read(e ast.Expr, guarded []string) {
@@ -132,7 +152,7 @@ func (l *linter) read(e ast.Expr, guarded []string) {
 	if ok && slices.Contains(guarded, path) {
 		return
 	}
-	f := finding{kind: "optional", name: s.FieldName(),
+	f := finding{kind: "optional", name: s.FieldName(), past: l.past(s.Operand()),
 		message: fmt.Sprintf("%q may be left out, and reading it then fails", s.FieldName())}
 	if ok {
 		f.hint = fmt.Sprintf("write has(%s) && …", path)
@@ -156,7 +176,7 @@ func (l *linter) compare(c ast.CallExpr) {
 		}
 		for _, lit := range literals(c.Args()[1-i]) {
 			if s, ok := stringOf(lit); ok && !slices.Contains(words, s) {
-				l.add(lit, finding{kind: "enum", name: s,
+				l.add(lit, finding{kind: "enum", name: s, past: l.past(side),
 					message: fmt.Sprintf("%q is never a value here", s), hint: "the values are " + strings.Join(words, ", ")})
 			}
 		}

@@ -11,33 +11,40 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// pruner makes a rule that speaks of several tools mean one of them. It knows the tool's name and its fields, folds
-// what follows from those two and cuts the branches that cannot run. It evaluates nothing else, so it needs no program
-// and every node keeps its position.
+// pruner makes a rule that speaks of several tools mean one of them, for the call that is judged or for all calls before
+// it. It knows the tool's name and its fields, folds what follows from those two and cuts the branches that cannot run.
+// It evaluates nothing else, so it needs no program and every node keeps its position.
 //
 // Cutting keeps the rule's meaning, errors included: x && false is false in CEL even where x fails.
 type pruner struct {
-	tool string
-	// lacks says that the tool's input can never have the field.
-	lacks func(field string) bool
-	root  ast.Expr // set by Optimize: the tree whose ids the checker's errors carry
+	tool *tool
+	// isTool finds the tool's name, isTest a has() of a field of its input.
+	isTool func(*ast.AST, ast.Expr, []string) bool
+	isTest func(*ast.AST, ast.Expr, []string) bool
+	root   ast.Expr // set by Optimize: the tree whose ids the checker's errors carry
 }
 
-// prune checks a rule in one tool's environment. loose is the rule compiled with input of any type. A nil result
-// without issues: the rule never matches a call of this tool.
+// ofCall prunes for a call of the tool.
+func ofCall(t *tool) *pruner {
+	return &pruner{tool: t,
+		isTool: func(_ *ast.AST, e ast.Expr, shadow []string) bool { return isVariable(e, "toolName", shadow) },
+		isTest: func(_ *ast.AST, e ast.Expr, shadow []string) bool { return isInputTest(e, shadow) }}
+}
+
+// ofPast prunes as if every earlier call had been one of the tool.
+func ofPast(t *tool) *pruner {
+	return &pruner{tool: t,
+		isTool: func(a *ast.AST, e ast.Expr, _ []string) bool { return isToolOf(a, e) },
+		isTest: func(a *ast.AST, e ast.Expr, _ []string) bool { return isInputTestOf(a, e) }}
+}
+
+// prune checks an expression in one tool's environment. loose is the expression compiled with input of any type.
 func (p *pruner) prune(typed *cel.Env, loose *cel.Ast) (*cel.Ast, *cel.Issues) {
 	opt, err := cel.NewStaticOptimizer(p)
 	if err != nil {
 		return nil, cel.ErrorAsIssues(err)
 	}
-	out, iss := opt.Optimize(typed, loose) // checks the pruned tree in typed
-	if iss != nil && iss.Err() != nil {
-		return nil, iss
-	}
-	if isBool(out.NativeRep().Expr(), false) {
-		return nil, nil
-	}
-	return out, nil
+	return opt.Optimize(typed, loose) // checks the pruned tree in typed
 }
 
 // Optimize implements cel.ASTOptimizer.
@@ -45,19 +52,37 @@ func (p *pruner) Optimize(ctx *cel.OptimizerContext, a *ast.AST) *ast.AST {
 	p.root = a.Expr()
 	walk(a.Expr(), nil, func(e ast.Expr, shadow []string) {
 		switch {
-		case isVariable(e, "toolName", shadow):
-			ctx.UpdateExpr(e, ctx.NewLiteral(types.String(p.tool)))
-		case isInputTest(e, shadow) && p.lacks(e.AsSelect().FieldName()):
+		case p.isTool(a, e, shadow):
+			ctx.UpdateExpr(e, ctx.NewLiteral(types.String(p.tool.info.Name)))
+		case p.isTest(a, e, shadow) && !p.tool.has(e.AsSelect().FieldName()):
 			ctx.UpdateExpr(e, ctx.NewLiteral(types.False))
 		case e.Kind() == ast.CallKind:
 			if to, ok := fold(e.AsCall()); ok {
 				ctx.UpdateExpr(e, to(ctx))
 			}
-		case e.Kind() == ast.ComprehensionKind:
-			addTick(ctx, e)
 		}
 	})
 	return a
+}
+
+// isCall says that e is an earlier call, in a tree that was checked with calls of any tool.
+func isCall(a *ast.AST, e ast.Expr) bool {
+	t := a.GetType(e.ID())
+	return t != nil && t.Kind() == types.StructKind && t.TypeName() == callType
+}
+
+// isToolOf says that e is the tool's name of an earlier call.
+func isToolOf(a *ast.AST, e ast.Expr) bool {
+	return e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && e.AsSelect().FieldName() == "toolName" && isCall(a, e.AsSelect().Operand())
+}
+
+// isInputTestOf says that e is has(c.input.f) of an earlier call c.
+func isInputTestOf(a *ast.AST, e ast.Expr) bool {
+	if e.Kind() != ast.SelectKind || !e.AsSelect().IsTestOnly() || e.AsSelect().Operand().Kind() != ast.SelectKind {
+		return false
+	}
+	in := e.AsSelect().Operand().AsSelect()
+	return in.FieldName() == "input" && !in.IsTestOnly() && isCall(a, in.Operand())
 }
 
 func isVariable(e ast.Expr, name string, shadow []string) bool {
@@ -213,7 +238,7 @@ func stringOf(e ast.Expr) (string, bool) {
 }
 
 func stringsOf(e ast.Expr) (all []string, ok bool) {
-	if e.Kind() != ast.ListKind {
+	if e == nil || e.Kind() != ast.ListKind {
 		return nil, false
 	}
 	for _, el := range e.AsList().Elements() {

@@ -23,7 +23,7 @@ func (g exprs) pick(all ...string) string { return all[g.IntN(len(all))] }
 func (g exprs) tool() string { return `"` + g.pick("bash", "file_edit", "file_read", "http_get") + `"` }
 
 func (g exprs) atom() string {
-	switch g.IntN(14) {
+	switch g.IntN(22) {
 	case 0:
 		return "toolName == " + g.tool()
 	case 1:
@@ -50,8 +50,41 @@ func (g exprs) atom() string {
 		return `(toolName == "http_get" && input.mode == "fast")`
 	case 12:
 		return g.pick("true", "false", `toolName.contains("_")`, `toolName.endsWith("read")`)
+	case 13:
+		return `"x" in marks`
+	case 14:
+		return `history.exists(c, c.toolName == ` + g.tool() + ` && c.action == "deny")`
+	case 15:
+		return `history.exists(c, c.toolName == "bash" && c.input.command.contains("a"))`
+	case 16: // fails where that call left timeout out
+		return `history.filter(c, c.toolName == "bash").all(d, d.input.timeout > 3)`
+	case 17:
+		return `(size(history) > 0 && history[size(history) - 1].toolName.startsWith("file_"))`
+	case 18:
+		return `history.exists(c, has(c.input.path) && c.input.path == "q")`
+	case 19: // fails without a ceiling
+		return `budget.tokens < 10`
+	case 20:
+		return `(toolName == "bash" && shell.risk != "safe")`
 	}
 	return `agentName == "a"`
+}
+
+// situation is what came before a call.
+func (g exprs) situation() (s spec.Situation) {
+	if g.IntN(2) == 0 {
+		s.Marks = []string{"x"}
+	}
+	if g.IntN(2) == 0 {
+		left := int64(g.IntN(20))
+		s.Budget = &spec.BudgetRemaining{Tokens: &left}
+	}
+	for range g.IntN(4) {
+		s.History = append(s.History, []spec.HistoryCall{
+			{ToolName: "bash", Input: []byte(`{"command":"a"}`)}, {ToolName: "bash", Input: []byte(`{"command":"z","timeout":9}`), Action: "deny"},
+			{ToolName: "file_read", Input: []byte(`{"path":"q"}`)}, {ToolName: "http_get", Input: []byte(`{"url":"u"}`)}}[g.IntN(4)])
+	}
+	return s
 }
 
 func (g exprs) expr(depth int) string {
@@ -84,28 +117,28 @@ func TestPruningKeepsTheMeaning(t *testing.T) {
 	compared, never, failed := 0, 0, 0
 	for range 1500 {
 		r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: g.expr(3)}}
-		loose, iss := c.loose.Compile(r.When)
-		if iss.Err() != nil {
-			t.Fatalf("%s: %v", r.When, iss.Err())
-		}
-		whole, err := c.loose.Program(loose)
+		k := readRule(t, c, r)
+		whole, err := c.own.loose.Program(k.when.loose)
 		if err != nil {
 			t.Fatal(err)
 		}
-		price := &pricing{limit: c.limit, steps: map[string]uint64{}}
+		k.past(&k.when)
+		if c.diags.HasErrors(false) {
+			t.Fatalf("%s: %s", r.When, show(c.diags))
+		}
 		for _, tool := range c.known {
-			ch := c.check(r, loose, tool, price)
+			ch := k.check(&k.when, tool)
 			if ch.never {
 				never++
 			} else if ch.ast == nil {
 				t.Fatalf("%s for %s: %+v", r.When, tool.info.Name, ch.findings)
 			}
 			for _, input := range calls[tool.info.Name] {
-				vars := &variables{request: &Request{ToolName: tool.info.Name, AgentName: g.pick("a", "b"), Input: input}}
+				vars := &variables{set: c.set, request: &Request{ToolName: tool.info.Name, AgentName: g.pick("a", "b"), Input: input, Situation: g.situation()}}
 				want := answer(boolean(whole, vars, &vars.meter))
 				got := "false"
 				if !ch.never {
-					j, err := c.program(r, ch)
+					j, err := k.judge(tool, ch)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -136,12 +169,24 @@ func answer(b bool, err error) string {
 // openCompiler is a compiler that knows the tools of the tests.
 func openCompiler(t testing.TB) *compiler {
 	t.Helper()
-	c := &compiler{in: team(everyTool()), set: &Set{calls: map[callKey]*gate{}}, limit: defaultInputBytes, tools: map[string]*tool{}}
+	c := &compiler{in: team(everyTool()), set: &Set{calls: map[callKey]*gate{}, traces: map[*spec.PlanRule]trace{}}, limit: defaultInputBytes,
+		tools: map[string]*tool{}, marks: []string{"x"}}
 	if err := c.open(); err != nil {
 		t.Fatal(err)
 	}
 	c.agents()
 	return c
+}
+
+// readRule reads a rule that is right as far as that goes.
+func readRule(t testing.TB, c *compiler, r *spec.PlanRule) *ruleCheck {
+	t.Helper()
+	k := &ruleCheck{compiler: c, rule: r, words: c.own, scope: c.scope(r), found: map[*tool]*checked{},
+		price: &pricing{limit: c.limit, steps: map[string]uint64{}}, when: expression{text: r.When, path: "when", want: cel.BoolType}}
+	if !k.read(&k.when) || c.diags.HasErrors(false) {
+		t.Fatalf("%s: %s", r.When, show(c.diags))
+	}
+	return k
 }
 
 func TestShapes(t *testing.T) {
@@ -238,21 +283,16 @@ func TestEstimateIsABound(t *testing.T) {
 	for name, all := range exprs {
 		for _, expr := range all {
 			r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: expr}}
-			loose, iss := c.loose.Compile(expr)
-			if iss.Err() != nil {
-				t.Fatal(iss.Err())
-			}
-			price := &pricing{limit: c.limit, steps: map[string]uint64{}}
-			inspect(loose, price.steps)
-			ch := c.check(r, loose, c.namedTool(r, name), price)
+			k := readRule(t, c, r)
+			ch := k.check(&k.when, c.namedTool(r, name))
 			if ch.ast == nil {
 				t.Fatalf("%s: %+v", expr, ch)
 			}
-			p, err := ch.tool.env.Program(ch.ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(actual{price.steps}))
+			p, err := c.own.typed[ch.tool].Program(ch.ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostTracking(actual{k.price.steps}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, det, err := p.Eval(&variables{request: &Request{ToolName: name, Input: largest[name]}})
+			_, det, err := p.Eval(&variables{set: c.set, request: &Request{ToolName: name, Input: largest[name]}})
 			if err != nil {
 				t.Fatalf("%s: %v", expr, err)
 			}

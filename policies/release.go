@@ -151,7 +151,7 @@ func (c *releaseCompiler) requirement(req spec.Requirement, path spec.Path) {
 		return
 	}
 	findings := append(inspect(parsed, map[string]uint64{}), lint(c.provider, parsed)...)
-	if f, ok := wantBool(parsed); !ok {
+	if f, ok := wants(parsed, cel.BoolType); !ok {
 		findings = append(findings, f)
 	}
 	before := len(c.diags)
@@ -171,28 +171,11 @@ func (c *releaseCompiler) requirement(req spec.Requirement, path spec.Path) {
 
 // program plans a requirement with its loops metered. Results have no bounds, so there is no estimate to hold it to.
 func (c *releaseCompiler) program(a *cel.Ast) (cel.Program, error) {
-	opt, err := cel.NewStaticOptimizer(metering{})
+	metered, err := meterLoops(c.env, a)
 	if err != nil {
 		return nil, err
 	}
-	a, iss := opt.Optimize(c.env, a)
-	if iss != nil && iss.Err() != nil {
-		return nil, iss.Err()
-	}
-	return c.env.Program(a, cel.EvalOptions(cel.OptOptimize))
-}
-
-// metering puts a meter into every loop.
-type metering struct{}
-
-// Optimize implements cel.ASTOptimizer.
-func (metering) Optimize(ctx *cel.OptimizerContext, a *ast.AST) *ast.AST {
-	walk(a.Expr(), nil, func(e ast.Expr, _ []string) {
-		if e.Kind() == ast.ComprehensionKind {
-			addTick(ctx, e)
-		}
-	})
-	return a
+	return c.env.Program(metered, cel.EvalOptions(cel.OptOptimize))
 }
 
 // resultVariables are what a requirement can name.

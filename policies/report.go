@@ -9,19 +9,26 @@ import (
 	"github.com/open-multi-agent/oma/spec"
 )
 
-// report puts a finding into the diagnostics of its rule.
-func (c *compiler) report(r *spec.PlanRule, f finding) {
-	f.report(&c.diags, "gate-", r.Path.Key("when"), fmt.Sprintf("rule %q", r.Name), r.When).File = r.Doc
+// report puts a finding into the diagnostics of its rule. A nil expression: it is about the whole rule.
+func (c *compiler) report(r *spec.PlanRule, x *expression, f finding) {
+	path, text := r.Path, ""
+	if x != nil {
+		path, text = x.path, x.text
+	}
+	f.report(&c.diags, "gate-", path, fmt.Sprintf("rule %q", r.Name), text).File = r.Doc
 }
 
 // report adds the finding as the code it has. Warnings are what may be meant.
 func (f finding) report(ds *spec.Diagnostics, prefix string, path spec.Path, who, expr string) *spec.Diagnostic {
 	add, code := ds.Errorf, prefix+f.kind
 	switch f.kind {
-	case "optional", "untyped":
+	case "optional", "untyped", "history":
 		add = ds.Warnf
-	case "unknown-tool", "unknown-agent", "unknown-role", "not-in-this-version":
+	case "unknown-tool", "unknown-agent", "unknown-role", "unknown-mark":
 		code = f.kind
+	}
+	if f.mild {
+		add = ds.Warnf
 	}
 	d := add(code, path, "%s: %s", who, f.message)
 	d.Hint = f.hint
@@ -38,9 +45,12 @@ type shared struct {
 }
 
 // reportAll reports what checking against each tool found, once for all tools that have the same problem.
-func (c *compiler) reportAll(r *spec.PlanRule, s scope, all map[*tool]*checked) {
+func (k *ruleCheck) reportAll(x *expression, all map[*tool]*checked) {
 	var groups []*shared
-	for _, t := range s.tools {
+	for _, t := range k.scope.tools {
+		if all[t] == nil {
+			continue
+		}
 		for _, f := range all[t].findings {
 			i := slices.IndexFunc(groups, func(g *shared) bool { return g.same(f) })
 			if i < 0 {
@@ -50,7 +60,7 @@ func (c *compiler) reportAll(r *spec.PlanRule, s scope, all map[*tool]*checked) 
 		}
 	}
 	for _, g := range groups {
-		c.report(r, g.merged(s, all))
+		k.report(k.rule, x, g.merged(k.scope, all))
 	}
 }
 
@@ -68,12 +78,19 @@ func (g *shared) merged(s scope, all map[*tool]*checked) finding {
 	}
 	f := g.finding
 	for _, t := range s.tools {
-		if !all[t].never && !slices.Contains(g.tools, t) {
-			f.message = fmt.Sprintf("for %s, %s", toolList(g.tools, 4), f.message)
+		if all[t] != nil && !all[t].never && !slices.Contains(g.tools, t) {
+			f.message = fmt.Sprintf("for %s%s, %s", earlierCalls(f), toolList(g.tools, 4), f.message)
 			break
 		}
 	}
 	return f
+}
+
+func earlierCalls(f finding) string {
+	if f.past {
+		return "earlier calls of "
+	}
+	return ""
 }
 
 // missing explains a field that is not there. A field that other tools have calls for a guard, any other is misspelt.
@@ -93,8 +110,14 @@ func (g *shared) missing(s scope) finding {
 	if len(owners) == 0 {
 		return f
 	}
+	who := toolList(owners, 4)
+	if f.past {
+		f.message = fmt.Sprintf("for earlier calls of %s, %s", toolList(g.tools, 4), f.message)
+		f.hint = fmt.Sprintf("only %s has it: ask for the call's toolName first, or write has(%s.%s) && …", who, cmp.Or(f.path, "…"), f.name)
+		return f
+	}
 	f.message = fmt.Sprintf("input of %s has no field %q", toolList(g.tools, 4), f.name)
-	f.hint = fmt.Sprintf("only %s has it: write tools: [%s], or has(input.%s) && …", toolList(owners, 4), toolList(owners, 4), f.name)
+	f.hint = fmt.Sprintf("only %s has it: write tools: [%s], or has(input.%s) && …", who, who, f.name)
 	return f
 }
 

@@ -43,6 +43,14 @@ func (s *shape) at(path []string) *shape {
 	return s
 }
 
+// bound is the size, 0 where it is not known.
+func (s *shape) bound() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.size
+}
+
 // maxSchemaDepth ends a recursion that passes through no object, such as a list of itself.
 const maxSchemaDepth = 32
 

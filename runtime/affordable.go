@@ -10,10 +10,10 @@ import (
 
 // budgets checks ceilings against prices and floors, and works out the worst case, which is information only.
 func (c *compiler) budgets() {
-	b := c.team.Budgets
+	b := c.plan.Budgets
 	at := spec.Path("budgets")
 	if b.MaxCostBudget != nil {
-		c.priced(at.Key("maxCostBudget"))
+		c.priced()
 	}
 	if b.ReserveForRequired && (b.MaxTokenBudget == 0 || c.team.Governance == nil || len(c.team.Governance.RequiredRoles) == 0) {
 		c.diags.Warnf("reserve-without-roles", at.Key("reserveForRequired"), "reserveForRequired needs maxTokenBudget and required roles; it holds nothing back here")
@@ -25,7 +25,7 @@ func (c *compiler) budgets() {
 }
 
 // priced refuses a model without a price under a cost ceiling: it would count as free.
-func (c *compiler) priced(at spec.Path) {
+func (c *compiler) priced() {
 	working := workingAgents(c.plan)
 	for i := range c.plan.Agents {
 		p := &c.plan.Agents[i]
@@ -33,7 +33,7 @@ func (c *compiler) priced(at spec.Path) {
 			continue
 		}
 		if _, ok := c.plan.Price(p); !ok {
-			d := c.diags.Errorf("model-without-price", spec.Path("agents").Index(i), "a cost ceiling is declared, and model %q of provider %q has no price", p.Model, p.Provider)
+			d := c.diags.Errorf("model-without-price", spec.Path("agents").Index(i), "there is a cost ceiling, and model %q of provider %q has no price", p.Model, p.Provider)
 			d.Hint = fmt.Sprintf("add inputPer1M and outputPer1M under providers.%s.models.%s; 0 is a price", p.Provider, p.Model)
 		}
 	}

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/canon"
 )
 
 // CheckCall is one call to be judged outside a run. Arguments is text as a model would write it.
@@ -15,9 +19,12 @@ type CheckCall struct {
 	AgentName string
 	ToolName  string
 	Arguments string
-	// TaskID and Role are what rules may ask for. Empty: those of the agent's own task in the plan, if it has one.
+	// TaskID and Role are what rules may ask for. With neither they are those of the agent's own task in the plan, if it
+	// has one. A task of the plan has its role with it; of any other there is none.
 	TaskID string
 	Role   string
+	// Situation is what came before the call. Inputs of earlier calls are as a model would write them.
+	Situation spec.Situation
 }
 
 // Checked is what a run's door says of a call that is not made.
@@ -27,35 +34,156 @@ type Checked struct {
 	Role   string
 }
 
-// ErrNoAgent says that a plan has no agent of the name asked for.
-var ErrNoAgent = errors.New("unknown agent")
+// Problems of a question, which say that there is no answer.
+var (
+	ErrNoAgent = errors.New("unknown agent")
+	ErrNoMark  = errors.New("unknown mark")
+)
 
-// Check judges one call with the very functions a run judges it with, and stops there: no model is asked and no tool
-// acts. Of o only Tools, Known and Redact are used. An error means that there is no judgement.
-func Check(ctx context.Context, plan *spec.Plan, o Options, c CheckCall) (*Checked, error) {
+// EarlierError is an earlier call that no run could have made before the one that is asked about.
+type EarlierError struct {
+	Index int // from 0
+	Why   string
+}
+
+func (e *EarlierError) Error() string { return fmt.Sprintf("history[%d]: %s", e.Index, e.Why) }
+
+// Checker judges calls of one plan with the very functions a run judges them with, and stops there: no model is asked
+// and no tool acts. It is for one goroutine.
+type Checker struct {
+	r       *Runner
+	opened  map[string]*agentParts // by agent, with nothing but tools
+	closers []io.Closer
+}
+
+// NewChecker prepares judgements. Of o only Tools, Known, Redact and Retrace are used.
+func NewChecker(plan *spec.Plan, o Options) (*Checker, error) {
 	r, err := New(plan, o)
 	if err != nil {
 		return nil, err
 	}
-	agent := r.agents[c.AgentName]
-	if agent == nil {
-		return nil, fmt.Errorf("%w %q: %s", ErrNoAgent, c.AgentName, spec.DidYouMean(c.AgentName, sortedKeys(r.agents)))
+	return &Checker{r: r, opened: map[string]*agentParts{}}, nil
+}
+
+// Close closes what was opened.
+func (k *Checker) Close() error {
+	var errs []error
+	for _, c := range k.closers {
+		errs = append(errs, c.Close())
 	}
-	tools, closer, err := r.tools(ctx, agent)
+	k.closers = nil
+	return errors.Join(errs...)
+}
+
+// Check judges one call. An error means that there is no judgement.
+func (k *Checker) Check(ctx context.Context, c CheckCall) (*Checked, error) {
+	parts, err := k.question(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{rules: k.r.rules, now: k.r.o.Clock, mask: k.r.mask, retrace: k.r.retrace(), permits: map[string]string{}}
+	e := &core.Effect{Kind: core.Judge, ID: "check/judge", TaskID: c.TaskID, AgentName: c.AgentName,
+		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Arguments: c.Arguments, Situation: c.Situation}}
+	return &Checked{Judged: *g.judge(ctx, parts, e), TaskID: c.TaskID, Role: c.Role}, nil
+}
+
+// checkID stands for the id that a model gives a call.
+const checkID = "check"
+
+// question makes a call what a run would have judged: its task and role, and earlier calls in the form they are kept in.
+func (k *Checker) question(ctx context.Context, c *CheckCall) (*agentParts, error) {
+	parts, err := k.parts(ctx, c.AgentName)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range k.r.plan.Tasks {
+		if t.Assignee == c.AgentName && (c.TaskID == "" || c.TaskID == t.ID) {
+			c.TaskID, c.Role = t.ID, cmp.Or(c.Role, t.Role)
+			break
+		}
+	}
+	if err := k.marks(c.Situation.Marks); err != nil {
+		return nil, err
+	}
+	c.Situation.History, err = parts.earlier(c.Situation.History, k.r.o.Known)
+	return parts, err
+}
+
+func (k *Checker) parts(ctx context.Context, name string) (*agentParts, error) {
+	if p := k.opened[name]; p != nil {
+		return p, nil
+	}
+	agent := k.r.agents[name]
+	if agent == nil {
+		return nil, fmt.Errorf("%w %q: %s", ErrNoAgent, name, spec.DidYouMean(name, sortedKeys(k.r.agents)))
+	}
+	tools, closer, err := k.r.tools(ctx, agent)
 	if closer != nil {
-		defer closer.Close()
+		k.closers = append(k.closers, closer)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range plan.Tasks {
-		if t.Assignee == c.AgentName {
-			c.TaskID, c.Role = cmp.Or(c.TaskID, t.ID), cmp.Or(c.Role, t.Role)
-			break
+	p := &agentParts{agent: agent, tools: tools}
+	k.opened[name] = p
+	return p, nil
+}
+
+// marks refuses a mark that no rule sets: a misspelt one would be taken for one that is not set.
+func (k *Checker) marks(given []string) error {
+	var known []string
+	for _, r := range k.r.plan.Gates.Rules {
+		if r.Mark != "" && !slices.Contains(known, r.Mark) {
+			known = append(known, r.Mark)
 		}
 	}
-	g := &guard{rules: r.rules, now: r.o.Clock, mask: r.mask, permits: map[string]string{}}
-	e := &core.Effect{Kind: core.Judge, ID: "check/judge", TaskID: c.TaskID, AgentName: c.AgentName,
-		Call: &core.Call{ID: "check", Name: c.ToolName, Role: c.Role, Arguments: c.Arguments}}
-	return &Checked{Judged: *g.judge(ctx, &agentParts{agent: agent, tools: tools}, e), TaskID: c.TaskID, Role: c.Role}, nil
+	for _, m := range given {
+		if !slices.Contains(known, m) {
+			return fmt.Errorf("%w %q: %s", ErrNoMark, m, cmp.Or(spec.DidYouMean(m, known), "no rule sets any"))
+		}
+	}
+	return nil
+}
+
+// earlier decodes, shapes and checks earlier calls as they once were, and gives them as a run keeps them.
+func (p *agentParts) earlier(calls []spec.HistoryCall, known []spec.ToolInfo) ([]spec.HistoryCall, error) {
+	if len(calls) > policies.MaxHistory {
+		return nil, &EarlierError{policies.MaxHistory, fmt.Sprintf("there are %d earlier calls, and rules see the last %d", len(calls), policies.MaxHistory)}
+	}
+	out := slices.Clone(calls)
+	for i := range out {
+		c := &out[i]
+		tool := p.tools[c.ToolName]
+		if tool == nil {
+			return nil, &EarlierError{i, p.without(c.ToolName, known)}
+		}
+		input, err := tool.decode(string(c.Input), p.agent.MaxToolInputBytes)
+		if err == nil && tool.Normalise != nil {
+			err = tool.Normalise(input)
+		}
+		if err == nil {
+			c.Input, err = canon.Bytes(input)
+		}
+		if err != nil {
+			return nil, &EarlierError{i, err.Error()}
+		}
+		switch c.Action = cmp.Or(c.Action, spec.ActionAllow); c.Action {
+		case spec.ActionAllow, spec.ActionDeny:
+		default:
+			return nil, &EarlierError{i, fmt.Sprintf("action %q is not allow or deny", c.Action)}
+		}
+	}
+	return out, nil
+}
+
+// without says why the agent cannot have called a tool.
+func (p *agentParts) without(name string, known []spec.ToolInfo) string {
+	var names []string
+	for _, t := range known {
+		names = append(names, t.Name)
+	}
+	if !slices.Contains(names, name) {
+		return fmt.Sprintf("there is no tool %q: %s", name, spec.DidYouMean(name, names))
+	}
+	return fmt.Sprintf("tool %q is not granted to agent %q", name, p.agent.Name)
 }

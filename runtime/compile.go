@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
-	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // CompileOptions is what the command line adds to a team file.
@@ -40,12 +37,6 @@ const (
 	scriptedModel      = "scripted"
 )
 
-// builtinProviders can be used without being declared. Their names cannot be taken.
-var builtinProviders = map[string]spec.Provider{
-	"openai": {Kind: "openai", APIKey: &spec.SecretRef{Env: "OPENAI_API_KEY"}},
-	"ollama": {Kind: "ollama"},
-}
-
 // Compile finds everything that can be known about a team before the first model call, all at once, and gives the plan
 // of its run. It is inert: it opens nothing, asks nobody and reads no secret. The plan is nil when there are errors.
 func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
@@ -64,9 +55,12 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	}
 	c.governance()
 	c.topology()
+	c.lower()
 	c.gates()
 	c.release()
 	c.budgets()
+	c.plan.Enforcement = enforcement(c.plan)
+	c.limits()
 	if c.diags.HasErrors(false) {
 		c.diags.Sort()
 		return nil, c.diags
@@ -75,7 +69,6 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.unplayed()
 	c.diags.Sort()
 	c.plan.Flags = c.flags()
-	c.plan.Enforcement = enforcement(c.plan)
 	if err := SealPlan(c.plan); err != nil {
 		c.diags.Errorf("plan-encoding", "", "the plan cannot be encoded: %v", err)
 		return nil, c.diags
@@ -190,67 +183,6 @@ func (c *compiler) inputs() {
 	}
 	slices.SortFunc(in, func(a, b spec.PlanInput) int { return strings.Compare(a.Path+"\x00"+a.Kind, b.Path+"\x00"+b.Kind) })
 	c.plan.Inputs = in
-}
-
-func (c *compiler) providers() {
-	c.plan.Providers = map[string]spec.PlanProvider{}
-	for _, name := range sortedKeys(c.team.Providers) {
-		p, at := c.team.Providers[name], spec.Path("providers").Key(name)
-		if _, taken := builtinProviders[name]; taken {
-			c.diags.Errorf("provider-name-taken", at, "%q is the name of a built-in provider", name).Hint = "choose another name, such as my-" + name
-			continue
-		}
-		if name := secretParameter(p.BaseURL); name != "" {
-			c.diags.Errorf("secret-in-url", at.Key("baseURL"), "baseURL carries the secret %s", name).Hint = "a plan and a log show addresses; use apiKey: {env: NAME}"
-		}
-		if host := clearHost(p.BaseURL); p.APIKey != nil && host != "" {
-			c.diags.Warnf("key-in-clear", at.Key("baseURL"), "the key goes to %s without encryption, where anybody on the way can read it", host).Hint = "use https"
-		}
-		out := spec.PlanProvider{Provider: p}
-		if p.Cassette != "" {
-			out.CassetteDigest = c.b.Cassettes[p.Cassette].Digest
-		}
-		c.plan.Providers[name] = out
-	}
-}
-
-// secretParameter gives the query parameter that looks like it holds a secret, or nothing.
-func secretParameter(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "" // whoever dials it says so
-	}
-	for _, name := range sortedKeys(u.Query()) {
-		if redact.SensitiveKey(name) || name == "key" {
-			return "parameter " + name
-		}
-	}
-	return ""
-}
-
-// clearHost gives the host of an address that is asked over the network without encryption, or nothing.
-func clearHost(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" {
-		return ""
-	}
-	host := strings.ToLower(u.Hostname())
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host).IsLoopback() {
-		return ""
-	}
-	return host
-}
-
-// provider gives an agent's provider and puts a built-in one into the plan when it is used.
-func (c *compiler) provider(name string) (spec.PlanProvider, bool) {
-	if p, ok := c.plan.Providers[name]; ok {
-		return p, true
-	}
-	b, ok := builtinProviders[name]
-	if ok {
-		c.plan.Providers[name] = spec.PlanProvider{Provider: b}
-	}
-	return c.plan.Providers[name], ok
 }
 
 func (c *compiler) agent(i int) {
@@ -375,8 +307,8 @@ func (c *compiler) flags() []string {
 	return nil
 }
 
-// CheckPolicy gives the problems of a rule file by itself: its rules are held against the tools they name, or against
-// all tools.
+// CheckPolicy gives the problems of a policy by itself: its rules are held against the tools they name, or against all
+// tools, and its limits against what a limit can be.
 func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
 	g := spec.PlanGates{Declared: true, Default: spec.ActionDeny}
 	for i, r := range p.Rules {
@@ -384,5 +316,5 @@ func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
 	}
 	every := policies.AgentTools{Name: "any", Tools: known}
 	_, diags := policies.Compile(policies.RuleSet{Declared: true, Default: g.Default, Rules: g.Rules, Known: known, Agents: []policies.AgentTools{every}})
-	return diags
+	return append(diags, limitProblems(p.Limits)...)
 }

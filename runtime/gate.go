@@ -13,8 +13,10 @@ import (
 
 // GateOptions is what a release decision is made with.
 type GateOptions struct {
-	// Plan is the yardstick from outside the receipt. nil: there is none, and the receipt vouches for itself.
-	Plan *spec.Plan
+	// Plan and Policies are the yardstick from outside the receipt. Policies stand above the team file. Without either the
+	// receipt vouches for itself.
+	Plan     *spec.Plan
+	Policies []spec.PolicyFile
 	// Log is the run's event log. nil: it is missing, which no receipt passes without NoLog.
 	Log                io.Reader
 	NoLog              bool // check nothing but the receipt's own digest
@@ -33,9 +35,10 @@ type GateVerdict struct {
 	RunID                string          `json:"runId,omitempty"` // as the receipt says, like Team. Empty: there is none that can be read
 	Team                 string          `json:"team,omitempty"`
 	Bound                bool            `json:"bound"`
-	Yardstick            string          `json:"yardstick"` // none, matched, differs or not-compared
-	Integrity            string          `json:"integrity"` // none, digest or chain
-	Tree                 string          `json:"tree"`      // checked, differs, nothing or not-checked
+	Against              []string        `json:"against,omitempty"` // what from outside it was held against: plan, policy NAME
+	Yardstick            string          `json:"yardstick"`         // none, matched, differs or not-compared
+	Integrity            string          `json:"integrity"`         // none, digest or chain
+	Tree                 string          `json:"tree"`              // checked, differs, nothing or not-checked
 	GovernanceConclusion string          `json:"governanceConclusion"`
 	ReleaseConclusion    string          `json:"releaseConclusion"`
 	Reasons              []GateReason    `json:"reasons"` // why it does not pass, the weightiest first
@@ -52,7 +55,7 @@ type GateReason struct {
 
 // What a receipt was compared with from outside.
 const (
-	YardstickNone        = "none" // no plan was given
+	YardstickNone        = "none" // nothing was given
 	YardstickMatched     = "matched"
 	YardstickDiffers     = "differs"
 	YardstickNotCompared = "not-compared" // no receipt could be read
@@ -97,12 +100,16 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 		v.broken(hintNoLog, "the event log is missing: keep events.jsonl beside the receipt or give --events FILE, or accept that with --no-log")
 	}
 	governance, release, folders := r.Governance, requirementsOf(r), map[string]string(nil)
-	if o.Plan != nil {
+	switch {
+	case o.Plan != nil:
 		v.bind(r, o.Plan)
 		governance, release, folders = o.Plan.Governance, o.Plan.Release, watched(o.Plan)
-	} else if !o.Unbound {
-		v.fail("unbound", "the receipt vouches for itself: give --team FILE or --plan FILE, or accept that with --unbound")
+	case len(o.Policies) > 0:
+		v.Bound, v.Yardstick = true, YardstickMatched
+	case !o.Unbound:
+		v.fail("unbound", "the receipt vouches for itself: give --team FILE, --plan FILE or --policy FILE, or accept that with --unbound")
 	}
+	v.under(r, o.Policies, governance)
 	if o.RequireSigned {
 		v.broken(hintSigned, "a signature is required and the receipt has none")
 	}
@@ -129,10 +136,15 @@ func (v *GateVerdict) fail(code, format string, args ...any) *GateVerdict {
 	return v
 }
 
+// failHint is fail with a hint of its own.
+func (v *GateVerdict) failHint(code, hint, format string, args ...any) {
+	v.fail(code, format, args...)
+	v.Reasons[len(v.Reasons)-1].Hint = hint
+}
+
 // broken is fail for evidence that does not hold. It has many causes, so each comes with its own hint.
 func (v *GateVerdict) broken(hint, format string, args ...any) *GateVerdict {
-	v.fail("integrity", format, args...)
-	v.Reasons[len(v.Reasons)-1].Hint = hint
+	v.failHint("integrity", hint, format, args...)
 	return v
 }
 
@@ -147,6 +159,8 @@ const (
 	hintFolders = "let nothing change the folders of the required roles while the team runs, see that they can be read, and run again"
 	hintSigned  = "this version signs no receipt: leave out --require-signed"
 	hintNoPlan  = "give --team FILE or --plan FILE"
+	hintPolicy  = "run the team again with --policy, as given here"
+	hintUnder   = "run the team again under the policy; if it was, the receipt is not as the run wrote it"
 )
 
 // hintOf gives the hint for a reason that governance has: of broken evidence, it looks at folders alone.

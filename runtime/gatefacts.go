@@ -150,6 +150,7 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 
 // bind holds the receipt against the plan it is said to be of: everything that follows from the plan.
 func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
+	v.Against = append(v.Against, "plan")
 	if r.Plan.Digest != p.Digest {
 		v.Yardstick = YardstickDiffers
 		v.broken(hintPlan, "the receipt is of plan %s and the yardstick is plan %s: %s", short(r.Plan.Digest), short(p.Digest), otherPlan(r, p))
@@ -164,6 +165,7 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	differs("governance", r.Governance, p.Governance)
 	differs("routing", r.RoutingDecision, p.RoutingDecision)
 	differs("inputs", r.Inputs, p.Inputs)
+	differs("policies", r.Policies, policiesOf(p))
 	differs("team", []any{r.Team, r.GoalDigest}, []any{p.Team, p.GoalDigest})
 	differs("declared budgets", r.Budgets.Declared, p.Budgets)
 	differs("levels of enforcement", levels(r.Enforcement), levels(p.Enforcement))

@@ -125,7 +125,7 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 func (j *judgement) is(d *spec.DecisionRecord) bool {
 	return j.task == d.TaskID && shownAs(j.tool, d.ToolName) && shownAs(j.call, d.ToolCallID) && j.digest == d.InputDigest &&
 		shownAs(j.Reason, d.Reason) && j.Gated == d.Gated && j.GateAction == d.GateAction && j.GateOutcome == d.GateOutcome && j.Refused == d.Refused &&
-		plain(j.Rules) == plain(d.Rules)
+		plain(j.Rules) == plain(d.Rules) && plain(j.Marks) == plain(d.Marks) && j.Reproduce == d.Reproduce
 }
 
 // shownAs says whether a text of a model's, or of a rule's, stands on the receipt as it must: masked, then cut. Where the

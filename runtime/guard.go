@@ -27,6 +27,8 @@ type guard struct {
 	retry  retryClock
 	now    func() time.Time
 	mask   func(string) string // takes secrets out of messages
+	// retrace are the words that name the team to oma policy check, for a denial's record.
+	retrace []string
 	// reference puts references in place of resolved secrets in tool results: those go to a model's provider. nil: there
 	// are none.
 	reference func(string) string
@@ -162,8 +164,10 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 		return refuse("invalid-input", "the input has no canonical form: "+err.Error())
 	}
 	j := &core.Judged{Canonical: canonical, InputDigest: canon.Digest("input", canonical)}
-	j.Decision = g.rules.Decide(ctx, policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role,
-		RunID: g.runID, TaskID: e.TaskID, ToolCallID: c.ID, Consequential: tool.Consequential})
+	r := policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
+		ToolCallID: c.ID, Consequential: tool.Consequential, Situation: c.Situation}
+	j.Decision = g.rules.Decide(ctx, r)
+	g.describe(ctx, r, j)
 	if !j.Allowed() {
 		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, cmp.Or(j.Reason, "no rule permits it")))
 		return j

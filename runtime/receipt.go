@@ -58,11 +58,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 		GoalDigest: p.GoalDigest, Governance: p.Governance, Flags: slices.Clone(p.Flags), Enforcement: r.enforcement(), Trees: out.Trees,
 		Decisions: out.Decisions, DurationMs: out.EndedAt - out.StartedAt,
 	}
-	for _, in := range p.Inputs {
-		if in.Kind == spec.KindPolicy {
-			rec.Policies = append(rec.Policies, spec.NamedInput{Name: in.Path, Digest: in.Digest})
-		}
-	}
+	rec.Policies = policiesOf(p)
 	if rec.Decisions == nil {
 		rec.Decisions = []spec.DecisionRecord{}
 	}
@@ -81,6 +77,15 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	r.conclude(rec, out)
 	rec.ExitCodes = exitCodes(rec, out.Stop == "cancelled", r.o)
 	return rec
+}
+
+// policiesOf gives the documents of rules a plan was compiled under, each by its source: what stands above the team file
+// must not be mistaken for what the team names itself.
+func policiesOf(p *spec.Plan) (out []spec.NamedInput) {
+	for _, in := range p.Policies {
+		out = append(out, spec.NamedInput{Name: in.Source, Digest: in.Digest})
+	}
+	return out
 }
 
 // errorInfo is masked and cut: its message may quote an answer.
@@ -174,11 +179,13 @@ func exhausted(out *core.Outcome) string {
 }
 
 func totals(p *spec.Plan, decisions []spec.DecisionRecord) ([]spec.RuleTotal, int) {
-	out := make([]spec.RuleTotal, len(p.Gates.Rules))
+	out := []spec.RuleTotal{}
 	index := map[string]int{}
-	for i, r := range p.Gates.Rules {
-		out[i] = spec.RuleTotal{Name: r.Name, Source: r.Source}
-		index[r.Name] = i
+	for _, r := range p.Gates.Rules {
+		if _, again := index[r.Name]; !again { // a rule of a document may hold for several agents
+			index[r.Name] = len(out)
+			out = append(out, spec.RuleTotal{Name: r.Name, Source: r.Source})
+		}
 	}
 	denied := 0
 	for _, d := range decisions {

@@ -44,7 +44,9 @@ type Options struct {
 	Interrupted func() int
 	// Finished is asked once every task has completed. An error fails the run, such as a cassette that was not played to
 	// its end. nil: nothing more is asked.
-	Finished          func() error
+	Finished func() error
+	// Retrace are the words that name the team, and the policies above it, to oma policy check. nil: the team's file.
+	Retrace           []string
 	RequireGovernance bool
 	FailOnDenied      bool
 	// Watch sees every effect when it starts (nil result) and ends, on the engine's goroutine. nil: nobody watches.
@@ -109,6 +111,13 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 	return r, nil
 }
 
+func (r *Runner) retrace() []string {
+	if r.o.Retrace == nil {
+		return []string{r.plan.Team.Path}
+	}
+	return r.o.Retrace
+}
+
 // Narrow gives the lower of two ceilings, each by itself. A zero ceiling is none.
 func Narrow(file, flags spec.Budgets) spec.Budgets {
 	out := file
@@ -138,7 +147,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, reference: r.o.Reference, permits: map[string]string{}}
+	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, permits: map[string]string{}}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, watch: r.o.OnEvent}
 	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
 	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets})

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -39,8 +42,9 @@ func ReadPlan(data []byte) (*spec.Plan, error) {
 	return &p, nil
 }
 
-// Moved gives the inputs of a plan that are no longer what they were. digest reads a file by its path in the plan.
-func Moved(p *spec.Plan, digest func(path string) (string, error)) []string {
+// Moved gives the inputs and packs of a plan that are no longer what they were. digest reads a file by its path in the
+// plan, pack gives the digest of a pack of this program, or nothing.
+func Moved(p *spec.Plan, digest func(path string) (string, error), pack func(name string) string) []string {
 	var moved []string
 	for _, in := range p.Inputs {
 		switch now, err := digest(in.Path); {
@@ -50,7 +54,80 @@ func Moved(p *spec.Plan, digest func(path string) (string, error)) []string {
 			moved = append(moved, fmt.Sprintf("%s: the file has changed", in.Path))
 		}
 	}
+	for _, in := range p.Policies {
+		name, isPack := strings.CutPrefix(in.Source, "pack ")
+		switch now := pack(name); {
+		case !isPack || now == in.Digest:
+		case now == "":
+			moved = append(moved, in.Source+": this program has no such pack")
+		default:
+			moved = append(moved, in.Source+": this program has another version of it")
+		}
+	}
 	return moved
+}
+
+// NotUnder says why a saved plan was not compiled under the policies given, or gives nothing. That it lists them is its
+// own word, so their rules must be in it and their limits must hold for it; known are the tools of this program, since
+// rules judge by what a plan says of a tool.
+func NotUnder(p *spec.Plan, given []spec.PolicyFile, known []spec.ToolInfo) (why []string) {
+	if len(given) == 0 {
+		return nil
+	}
+	kept := *p
+	kept.Enforcement = enforcement(p)
+	b := bounds{plan: &kept, files: namedBy(p)}
+	for _, g := range given {
+		source := aboveSource(&g)
+		if !slices.ContainsFunc(p.Policies, func(in spec.PlanPolicy) bool { return in.Source == source && in.Digest == g.Digest }) {
+			why = append(why, fmt.Sprintf("the plan was not compiled under policy %q of %s", g.Policy.Name, short(g.Digest)))
+			continue
+		}
+		for _, r := range g.Policy.Rules {
+			if !slices.ContainsFunc(p.Gates.Rules, func(in spec.PlanRule) bool {
+				return in.Source == source && in.Agent == "" && in.ReplacedFor == nil && plain(in.Rule) == plain(r)
+			}) {
+				why = append(why, fmt.Sprintf("the plan lists policy %q and is without its rule %q", g.Policy.Name, r.Name))
+			}
+		}
+		b.hold(g.Policy)
+	}
+	for _, d := range b.diags {
+		why = append(why, d.Message)
+	}
+	return append(why, otherTools(p, known)...)
+}
+
+// namedBy gives the files that a plan says it names.
+func namedBy(p *spec.Plan) []named {
+	var out []named
+	for _, in := range p.Inputs {
+		if in.Kind != spec.KindTeam {
+			out = append(out, named{path: path.Join(".", in.Path)})
+		}
+	}
+	for _, name := range sortedKeys(p.Providers) {
+		prov := p.Providers[name]
+		if prov.Cassette != "" {
+			out = append(out, named{path: path.Join(".", prov.Cassette)})
+		}
+		if ref := prov.APIKey; ref != nil && ref.File != "" {
+			out = append(out, named{path: path.Join(".", ref.File)})
+		}
+	}
+	return out
+}
+
+// otherTools finds tools of which a plan says something else than this program.
+func otherTools(p *spec.Plan, known []spec.ToolInfo) (why []string) {
+	for _, a := range p.Agents {
+		for _, g := range a.Tools {
+			if !slices.ContainsFunc(known, func(t spec.ToolInfo) bool { return plain(t) == plain(g.ToolInfo) }) {
+				why = append(why, fmt.Sprintf("the plan says something else of tool %q than this program", g.Name))
+			}
+		}
+	}
+	return why
 }
 
 // rulesOf compiles the rules of a plan. It was compiled before, so a diagnostic here means that this program judges

@@ -13,16 +13,17 @@ import (
 )
 
 var structs = map[string]any{
-	spec.KindTeam:     spec.Team{},
-	spec.KindPolicy:   spec.Policy{},
-	spec.KindCassette: spec.Cassette{},
-	spec.KindPlan:     spec.Plan{},
-	spec.KindReceipt:  spec.Receipt{},
-	spec.KindEvent:    spec.Event{},
+	spec.KindTeam:       spec.Team{},
+	spec.KindPolicy:     spec.Policy{},
+	spec.KindPolicyTest: spec.PolicyTest{},
+	spec.KindCassette:   spec.Cassette{},
+	spec.KindPlan:       spec.Plan{},
+	spec.KindReceipt:    spec.Receipt{},
+	spec.KindEvent:      spec.Event{},
 }
 
 // written says which kinds people write: there every key must be known, elsewhere additions are ignored.
-var written = []string{spec.KindTeam, spec.KindPolicy, spec.KindCassette}
+var written = []string{spec.KindTeam, spec.KindPolicy, spec.KindPolicyTest, spec.KindCassette}
 
 // TestParity holds structs and schemas together: every JSON name is a property of the right type, and no property
 // is without a field.

@@ -37,7 +37,7 @@ func TestLint(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{spec.KindTeam, spec.KindPolicy, spec.KindCassette, spec.KindPlan, spec.KindReceipt, spec.KindEvent} {
+	for _, kind := range []string{spec.KindTeam, spec.KindPolicy, spec.KindPolicyTest, spec.KindCassette, spec.KindPlan, spec.KindReceipt, spec.KindEvent} {
 		s, _ := Get(kind)
 		if unknown, idle := Lint(spec.Schema(s), ""); unknown != nil || idle {
 			t.Errorf("our schema of %s: %v", kind, unknown)

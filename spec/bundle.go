@@ -13,7 +13,10 @@ type Bundle struct {
 	TeamFile  File
 	Prompts   map[string]File         // by path as written
 	Policies  map[string]PolicyFile   // by path as written in gates.files
+	Packs     map[string]PolicyFile   // by name, as the program carries them
 	Cassettes map[string]CassetteFile // by path as written in a provider
+	// Above are the policies given from outside the team file, in the order given.
+	Above []PolicyFile
 }
 
 // PolicyFile is a rule file that was read.

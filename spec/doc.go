@@ -1,4 +1,4 @@
-// Package spec holds the documents of oma and nothing else: Team, Policy and Cassette go in, Plan, Receipt and Event
+// Package spec holds the documents of oma and nothing else: Team, Policy, PolicyTest and Cassette go in, Plan, Receipt and Event
 // come out. It is the language reference: a field's JSON name is the key in YAML, the property in the JSON Schema and
 // the word in the manual.
 //
@@ -12,12 +12,13 @@ const APIVersion = "oma/v1"
 
 // The kinds of documents.
 const (
-	KindTeam     = "Team"
-	KindPolicy   = "Policy"
-	KindCassette = "Cassette"
-	KindPlan     = "Plan"
-	KindReceipt  = "Receipt"
-	KindEvent    = "Event"
+	KindTeam       = "Team"
+	KindPolicy     = "Policy"
+	KindPolicyTest = "PolicyTest"
+	KindCassette   = "Cassette"
+	KindPlan       = "Plan"
+	KindReceipt    = "Receipt"
+	KindEvent      = "Event"
 )
 
 // Envelope is what every document starts with.

@@ -22,6 +22,8 @@ type Plan struct {
 	Goal       string      `json:"goal"`
 	GoalDigest string      `json:"goalDigest"`
 	Inputs     []PlanInput `json:"inputs"` // every file, sorted by path, relative to the team file's folder
+	// Policies are the sources of rules beside the team file: packs, files and, above the file, policies.
+	Policies []PlanPolicy `json:"policies,omitempty"`
 
 	RoutingDecision RoutingDecision         `json:"routingDecision"`
 	Governance      *Governance             `json:"governance,omitempty"` // nil: undeclared
@@ -49,6 +51,15 @@ type PlanInput struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"` // Team, Policy, Cassette or prompt
+}
+
+// PlanPolicy is a document of rules that the plan was compiled under.
+type PlanPolicy struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // pack NAME, file PATH, or policy NAME for one given above the team file
+	Digest string `json:"digest"` // of its text with line ends normalised
+	// Limits are those of a policy given above the team file; the plan keeps them.
+	Limits *Limits `json:"limits,omitempty"`
 }
 
 // RoutingDecision says how the topology was chosen.
@@ -124,13 +135,17 @@ type PlanGates struct {
 	Declared bool       `json:"declared"`
 	Default  string     `json:"default"` // allow or deny
 	Rules    []PlanRule `json:"rules"`
+	// Levels extend what is known of shell commands, for rules that are not from above the team file.
+	Levels []ShellLevel `json:"levels,omitempty"`
 }
 
 // PlanRule is a rule with what compiling it found.
 type PlanRule struct {
 	Rule
-	Source string `json:"source"`          // team, agent NAME or file PATH
+	Source string `json:"source"`          // team, agent NAME, file PATH, pack NAME or policy NAME
 	Agent  string `json:"agent,omitempty"` // empty: every agent
+	// ReplacedFor names the agents that the rule does not hold for, by their gates.replace.
+	ReplacedFor []string `json:"replacedFor,omitempty"`
 	// AppliesTo lists the tools the rule can match, with the static cost of judging one call.
 	AppliesTo []RuleCost `json:"appliesTo"`
 

@@ -59,9 +59,9 @@ type PlanRef struct {
 	Digest string `json:"digest"`
 }
 
-// NamedInput is a rule file in force.
+// NamedInput is a document of rules in force.
 type NamedInput struct {
-	Name   string `json:"name"`
+	Name   string `json:"name"` // as the source of a PlanPolicy
 	Digest string `json:"digest"`
 }
 
@@ -215,6 +215,11 @@ type Decision struct {
 	Refused string        `json:"refused,omitempty"`
 	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
 	Reason  string        `json:"reason,omitempty"`
+	// Marks are those that this call set, sorted. Only a call that may run sets any.
+	Marks []string `json:"marks,omitempty"`
+	// Reproduce is the command line that judges a denied call again, for a shell. Empty where the input is too long for
+	// one or holds a secret; the event log then has it.
+	Reproduce string `json:"reproduce,omitempty"`
 }
 
 // Allowed says whether the call may run.
@@ -229,6 +234,25 @@ type RuleOutcome struct {
 	Action  string `json:"action"`
 	Outcome string `json:"outcome"` // matched or error
 	Error   string `json:"error,omitempty"`
+	// Reason is what reasonExpression gave. Empty: the rule has none, or it gave none.
+	Reason string `json:"reason,omitempty"`
+	// When and Values say of a rule that forbade a call what it asked and what it read: redacted and clipped.
+	When        string       `json:"when,omitempty"`
+	Values      []ReadValue  `json:"values,omitempty"`
+	Annotations []Annotation `json:"annotations,omitempty"`
+}
+
+// ReadValue is a value that a rule read, as JSON.
+type ReadValue struct {
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// Annotation is a text that a rule adds to the record. It decides nothing.
+type Annotation struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+	Error string `json:"error,omitempty"` // why there is no value
 }
 
 // RuleTotal counts what one rule did in the run.

@@ -180,47 +180,6 @@ type Scheduling struct {
 	MaxConcurrency int `json:"maxConcurrency,omitempty"` // tasks; 0: 5
 }
 
-// Gates are the rules every granted tool call must pass.
-type Gates struct {
-	Default string   `json:"default,omitempty"` // allow (default) or deny; of the team only
-	Files   []string `json:"files,omitempty"`   // kind: Policy, relative to the file that names them
-	Rules   []Rule   `json:"rules,omitempty"`
-}
-
-// Rule is one gate rule.
-type Rule struct {
-	Name  string   `json:"name"`
-	Tools []string `json:"tools,omitempty"` // nil: every tool its agents can reach
-	When  string   `json:"when"`            // CEL, bool
-	// Action is deny, suspend, ask, warn or allow. A call runs only if nothing forbids it and something permits it.
-	Action   string        `json:"action"`
-	Reason   string        `json:"reason,omitempty"`
-	Examples *RuleExamples `json:"examples,omitempty"`
-}
-
-// The actions of a rule, strictest first.
-const (
-	ActionDeny    = "deny"
-	ActionSuspend = "suspend"
-	ActionAsk     = "ask"
-	ActionWarn    = "warn"
-	ActionAllow   = "allow"
-)
-
-// RuleExamples are calls the rule must match and calls it must not. They run at every validate and plan.
-type RuleExamples struct {
-	Matches []CallExample `json:"matches,omitempty"`
-	Ignores []CallExample `json:"ignores,omitempty"`
-}
-
-// CallExample is a call written by hand. ToolName may be left out where the rule names exactly one tool.
-type CallExample struct {
-	ToolName  string          `json:"toolName,omitempty"`
-	AgentName string          `json:"agentName,omitempty"`
-	Role      string          `json:"role,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-}
-
 // Release holds what must be true of the results before they may be released.
 type Release struct {
 	Require []Requirement `json:"require,omitempty"`
@@ -231,12 +190,4 @@ type Requirement struct {
 	Name   string `json:"name"`
 	That   string `json:"that"` // CEL, bool, over results
 	Reason string `json:"reason,omitempty"`
-}
-
-// Policy is a file of rules (kind: Policy).
-type Policy struct {
-	Envelope
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Rules       []Rule `json:"rules"`
 }

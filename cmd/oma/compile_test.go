@@ -15,7 +15,7 @@ import (
 )
 
 // Every file of testdata/compile loads and has something wrong that only compiling finds. The whole text a person
-// would see is compared.
+// would see is compared. A file of the same name in above is a policy that is given above the team.
 func TestCompileFindings(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/compile/*.yaml")
 	if err != nil || len(files) < 30 {
@@ -30,6 +30,7 @@ func TestCompileFindings(t *testing.T) {
 			if loaded.Bundle == nil || ds.HasErrors(false) {
 				t.Fatalf("does not load: %v", ds)
 			}
+			loaded.Under(aboveOf(t, file))
 			_, found := runtime.Compile(loaded.Bundle, runtime.CompileOptions{Catalog: catalog()})
 			loaded.Sources.Place(found)
 			found.Sort()
@@ -41,7 +42,7 @@ func TestCompileFindings(t *testing.T) {
 			if err := loader.Render(&out, found); err != nil {
 				t.Fatal(err)
 			}
-			got := strings.ReplaceAll(out.String(), file, filepath.Base(file))
+			got := strings.ReplaceAll(strings.ReplaceAll(out.String(), file, filepath.Base(file)), "../../testdata/compile/", "")
 			golden := strings.TrimSuffix(file, ".yaml") + ".out"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -59,6 +60,20 @@ func TestCompileFindings(t *testing.T) {
 	}
 }
 
+// aboveOf reads the policy that a team of testdata/compile stands under, if there is one.
+func aboveOf(t *testing.T, file string) *loader.Policies {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(file), "above", filepath.Base(file))
+	if !exists(path) {
+		return nil
+	}
+	p, ds := loader.Above([]string{path})
+	if len(ds) > 0 {
+		t.Fatalf("%s does not load: %v", path, ds)
+	}
+	return p
+}
+
 func everyPlaceExists(t *testing.T, file string, ds spec.Diagnostics) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -67,7 +82,7 @@ func everyPlaceExists(t *testing.T, file string, ds spec.Diagnostics) {
 	}
 	lines := strings.Split(string(text), "\n")
 	for _, d := range ds {
-		if d.Path == "" && d.Pos.Line == 0 {
+		if d.Path == "" && d.Pos.Line == 0 || d.File != file {
 			continue
 		}
 		if d.Pos.Line < 1 || d.Pos.Line > len(lines) || d.Pos.Col < 1 || d.Pos.Col > len([]rune(lines[d.Pos.Line-1]))+1 {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/open-multi-agent/oma/policies/library"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/schemas"
 )
@@ -26,11 +27,15 @@ func complete(root *cobra.Command) {
 		case "policy":
 			complete(cmd)
 			continue
-		case "check":
+		case "check", "explain":
 			values(cmd, "tool", func() []string { return catalog().Names() })
+		case "classify":
+			values(cmd, "fail-on", fixed("review", "high"))
+		case "show":
+			cmd.ValidArgsFunction = one(library.Names)
 		}
 		switch cmd.Name() {
-		case "validate", "plan", "run", "doctor", "check":
+		case "validate", "plan", "run", "doctor", "check", "explain", "test":
 			cmd.ValidArgsFunction = files("yaml", "yml", "json")
 		}
 		if cmd.Name() != "run" && cmd.Name() != "gate" {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/open-multi-agent/oma/policies/library"
 )
 
 // Shells are told what a flag takes and which files a command reads.
@@ -16,9 +18,14 @@ func TestCompletion(t *testing.T) {
 		{"gate --format ", "text json junit github :4"},
 		{"gate -o ", "text json junit github :4"},
 		{"gate ", "json :8"},
-		{"schema ", "Cassette Event Plan Policy Receipt Team :4"},
+		{"schema ", "Cassette Event Plan Policy PolicyTest Receipt Team :4"},
 		{"policy check --tool ", strings.Join(catalog().Names(), " ") + " :4"},
 		{"policy check ", "yaml yml json :8"},
+		{"policy explain ", "yaml yml json :8"},
+		{"policy test -o ", "text json yaml :4"},
+		{"policy classify --fail-on ", "review high :4"},
+		{"policy show ", strings.Join(library.Names(), " ") + " :4"},
+		{"explain ", "yaml yml json :8"},
 		{"version -o ", "text json yaml :4"},
 	} {
 		out, _, code := call(t, 0, append([]string{"__complete"}, strings.Split(c.line, " ")...)...)

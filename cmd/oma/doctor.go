@@ -19,7 +19,6 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/builtin"
-	"github.com/open-multi-agent/oma/runtime/openai"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -228,14 +227,7 @@ func (w *wiring) key(provider string, ref *spec.SecretRef, needed bool) finding 
 
 // baseURL is the address a provider is asked at, without what could be a secret in it.
 func baseURL(p spec.Provider) string {
-	base := p.BaseURL
-	switch {
-	case base != "":
-	case p.Kind == "ollama":
-		base = openai.OllamaBaseURL
-	default:
-		base = openai.DefaultBaseURL
-	}
+	base := runtime.BaseURL(p)
 	if u, err := url.Parse(base); err == nil {
 		u.RawQuery = ""
 		base = u.Redacted()

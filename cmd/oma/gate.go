@@ -31,7 +31,7 @@ func (a *app) gateCommand() *cobra.Command {
 		Use:   "gate RECEIPT",
 		Short: "Decide about a release by a receipt, derived again from its facts",
 		Long: "Gate passes only a receipt whose governance conclusion, derived again, is satisfied, whose release requirements all\n" +
-			"held, and which is bound to a yardstick from outside: --team FILE or --plan FILE.",
+			"held, and which is bound to a yardstick from outside: --team FILE, --plan FILE or --policy FILE.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("gate takes one receipt, and %d were given; the team goes after --team", len(args))
@@ -76,6 +76,10 @@ func (a *app) gate(path string, f *gateFlags) error {
 		return usage("--state and --events exclude each other: both say where the event log is")
 	}
 	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
+	var err error
+	if o.Policies, err = a.aboveAlone(&f.teamFlags); err != nil {
+		return err
+	}
 	c, err := a.yardstick(f)
 	if err != nil {
 		return err
@@ -152,6 +156,9 @@ func (a *app) yardstick(f *gateFlags) (*compiled, error) {
 	p, err := runtime.ReadPlan(data)
 	if err != nil {
 		return nil, badPlan(f.plan, err)
+	}
+	if err := a.under(f.plan, p, &f.teamFlags); err != nil {
+		return nil, err
 	}
 	return &compiled{plan: p, file: f.plan, dir: filepath.Dir(f.plan)}, a.problems(inFile(f.plan, notEnforced(p, f.require)), false)
 }

@@ -101,7 +101,7 @@ func starterFiles() ([]starterFile, error) {
 		}
 		files[i].data = b
 	}
-	for _, s := range []struct{ kind, name string }{{spec.KindTeam, "team"}, {spec.KindPolicy, "policy"}, {spec.KindCassette, "cassette"}} {
+	for _, s := range []struct{ kind, name string }{{spec.KindTeam, "team"}, {spec.KindPolicy, "policy"}, {spec.KindPolicyTest, "policytest"}, {spec.KindCassette, "cassette"}} {
 		b, ok := schemas.Get(s.kind)
 		if !ok {
 			return nil, fmt.Errorf("there is no schema of kind %s", s.kind)

@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
 	cmd.CompletionOptions.HiddenDefaultCmd = false
 	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.gateCommand(), a.policyCommand(),
-		a.schemaCommand(), a.doctorCommand(), a.versionCommand())
+		a.explainCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand())
 	complete(cmd)
 	strictCompletion(cmd)
 	cmd.SetHelpCommand(helpCommand(cmd))

@@ -16,6 +16,7 @@ func (s *execution) gateLine(receipt string) string {
 	} else {
 		words = append(words, s.f.teamFlags.words(s.c.file)...)
 	}
+	words = append(words, s.f.policyWords()...)
 	switch log := filepath.Join(s.folder, logName); {
 	case s.f.noJournal:
 		words = append(words, "--no-log")
@@ -35,6 +36,14 @@ func (f *teamFlags) words(team string) []string {
 	}
 	for _, in := range f.inputs {
 		words = append(words, "--input", in)
+	}
+	return words
+}
+
+// policyWords are the flags for the policies that flags gave. Those of OMA_POLICY are there anyway.
+func (f *teamFlags) policyWords() (words []string) {
+	for _, path := range f.policies {
+		words = append(words, "--policy", path)
 	}
 	return words
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -46,7 +47,7 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 		out = "" // nobody is to run it
 	}
 	if out != "" {
-		inputs, err := (&wiring{plan: c.plan, dir: c.dir}).inputs(path)
+		inputs, err := (&wiring{plan: c.plan, dir: c.dir, above: c.above}).inputs(path)
 		if err == nil {
 			err = notAnInput("--out", out, inputs)
 		}
@@ -68,14 +69,11 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 		a.say("%s", why)
 		return ended(runtime.ExitStale)
 	}
-	next := "oma run " + path
-	if out != "" {
-		next = "oma run " + out
-		if dir := c.dir; dir != "." {
-			next += " --dir " + dir
-		}
+	next := []string{"oma", "run", cmp.Or(out, path)}
+	if dir := c.dir; out != "" && dir != "." {
+		next = append(next, "--dir", dir)
 	}
-	fmt.Fprintln(a.stderr, "next: "+next)
+	fmt.Fprintln(a.stderr, "next: "+shellLine(append(next, f.policyWords()...)))
 	return nil
 }
 
@@ -106,10 +104,14 @@ func planText(w io.Writer, p *spec.Plan) {
 	for _, r := range p.Gates.Rules {
 		ruleText(w, &r)
 	}
+	for _, l := range p.Gates.Levels {
+		levelText(w, &l)
+	}
 	for _, r := range p.Release {
 		fmt.Fprintf(w, "release requires %s:\n    %s\n", r.Name, strings.ReplaceAll(strings.TrimSpace(r.That), "\n", "\n    "))
 	}
 	enforcementText(w, p.Enforcement)
+	policiesText(w, p.Policies)
 	fmt.Fprintln(w, "\ninputs")
 	for _, in := range p.Inputs {
 		fmt.Fprintf(w, "  %-9s %s %s\n", in.Kind, in.Digest, in.Path)
@@ -194,7 +196,60 @@ func ruleText(w io.Writer, r *spec.PlanRule) {
 	if on == "" {
 		on = "no reachable tool"
 	}
-	fmt.Fprintf(w, "  %-20s %-8s %s  %s\n", r.Name, r.Action, r.Source, on)
+	whose := r.Source
+	if r.Agent != "" && r.Source != "agent "+r.Agent {
+		whose += " of agent " + r.Agent
+	}
+	if r.ReplacedFor != nil {
+		whose += ", not for " + strings.Join(r.ReplacedFor, ", ")
+	}
+	fmt.Fprintf(w, "  %-20s %-8s %s  %s\n", r.Name, r.Action, whose, on)
+}
+
+// levelText shows what the team says of a shell command. One that lowers a risk stands out.
+func levelText(w io.Writer, l *spec.ShellLevel) {
+	override := ""
+	if l.Override {
+		override = "override: lowers what is high by itself; "
+	}
+	fmt.Fprintf(w, "  shell level %-8s %s  %s%s\n", l.Level, escape(strings.Join(l.Match, " ")), override, escape(cutLine(l.Reason)))
+}
+
+// policiesText shows the documents of rules, and what those from above the team file limit.
+func policiesText(w io.Writer, all []spec.PlanPolicy) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\npolicies")
+	for _, p := range all {
+		fmt.Fprintf(w, "  %s %s", p.Digest, escape(p.Source))
+		if strings.HasPrefix(p.Source, "policy ") {
+			fmt.Fprint(w, "  above the team file")
+		}
+		if limits := limitsText(p.Limits); limits != "" {
+			fmt.Fprint(w, "; limits "+limits)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// limitsText names the limits that are set. nil limits have none.
+func limitsText(l *spec.Limits) string {
+	if l == nil {
+		return ""
+	}
+	var set []string
+	for _, k := range []struct {
+		name string
+		has  bool
+	}{{"env", l.Env != nil}, {"files", l.Files != nil}, {"origins", l.Origins != nil}, {"commands", l.Commands != nil},
+		{"maxTokenBudget", l.MaxTokenBudget > 0}, {"maxCostBudget", l.MaxCostBudget != nil}, {"maxDuration", l.MaxDuration > 0},
+		{"requiredRoles", len(l.RequiredRoles) > 0}, {"requireEnforced", len(l.RequireEnforced) > 0}} {
+		if k.has {
+			set = append(set, k.name)
+		}
+	}
+	return strings.Join(set, ", ")
 }
 
 func governanceText(g *spec.Governance) string {

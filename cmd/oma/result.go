@@ -50,6 +50,10 @@ func (s *execution) finish(res *runtime.Result) error {
 	path, err := s.keep(append(res.Bytes, '\n'))
 	err = errors.Join(err, s.writeCassette(), s.result(res))
 	s.summary(res.Receipt)
+	if s.f.explainDenials {
+		d := denialsOf(res.Receipt)
+		s.denialsText(s.stderr, &d)
+	}
 	if !s.f.quiet && path != "" {
 		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.gateLine(path))))
 		fmt.Fprintf(s.stderr, "receipt: %s\n", path)

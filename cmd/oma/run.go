@@ -70,7 +70,10 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	if flag := f.given(); flag != "" {
 		return nil, usage("a saved plan runs exactly: --%s belongs to oma plan", flag)
 	}
-	c := &compiled{plan: p, file: path, dir: f.dir}
+	if err := a.under(path, p, &f.teamFlags); err != nil {
+		return nil, err
+	}
+	c := &compiled{plan: p, file: path, dir: f.dir, above: a.abovePaths(&f.teamFlags)}
 	if c.dir == "" {
 		c.dir = filepath.Dir(path)
 	}
@@ -80,7 +83,7 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 			return "", errors.New("the file is gone")
 		}
 		return canon.Text("file", b), err
-	})
+	}, packDigest)
 	for _, m := range moved {
 		a.say("%s: an input has moved since the plan was made: %s [stale-plan]", path, m)
 	}
@@ -182,7 +185,8 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Tools: s.wiring,
 		Known: catalog().Tools, Journal: journal, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
-		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log}
+		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,
+		Retrace: s.c.retrace()}
 	r, err := runtime.New(s.c.plan, o)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 type runFlags struct {
 	teamFlags
 	output, receipt, state, record, dir string
-	noJournal, quiet                    bool
+	noJournal, quiet, explainDenials    bool
 	maxTokens                           int64
 	maxCost, failOn                     string
 	maxDuration, grace                  time.Duration
@@ -42,6 +42,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.record, "record", "", "write a cassette of the run to this new file")
 	fl.StringVar(&f.dir, "dir", "", "for a saved plan: the folder its inputs are in (default: the plan's own)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
+	fl.BoolVar(&f.explainDenials, "explain-denials", false, "say of each call that did not run which rules forbade it, what they read, and how to judge it again")
 	fl.Int64Var(&f.maxTokens, "max-token-budget", 0, "lower the token ceiling")
 	fl.StringVar(&f.maxCost, "max-cost-budget", "", "lower the cost ceiling, in US dollars")
 	fl.DurationVar(&f.maxDuration, "max-duration", 0, "lower the ceiling on time")

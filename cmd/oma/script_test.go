@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "rewrite the text that scripts compare w
 
 // TestMain lets scripts start this test binary as oma. The real main runs, in a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"oma": main})
+	testscript.Main(m, programs())
 }
 
 // TestScripts runs one user story a file.
@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ends": ends, "forge": forge, "jsonlines": jsonlines,
-			"mockserver": mockserver, "value": value},
+			"mockserver": mockserver, "reproduced": reproduced, "value": value},
 		Setup: func(env *testscript.Env) error {
 			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log
 			// that grows in a folder under review would be a change of it.

@@ -26,8 +26,10 @@ type teamFlags struct {
 	goalFile string
 	inputs   []string
 	require  controls
+	policies []string // of --policy alone; see app.above
 
 	alone func(*spec.Team) string // agent, where it depends on the team; nil: it does not
+	above *loader.Policies        // nil: not read yet
 }
 
 func (f *teamFlags) add(cmd *cobra.Command) {
@@ -38,6 +40,12 @@ func (f *teamFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.goalFile, "goal-file", "", "a file with the goal, - for standard input; taken as it is")
 	fl.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE for an input of the team; may be repeated")
 	fl.Var(&f.require, "require-enforced", "controls that must be enforced for every agent at work: "+strings.Join(runtime.Controls(), ", "))
+	f.addPolicy(cmd)
+}
+
+// addPolicy adds the one flag that puts something above the team file.
+func (f *teamFlags) addPolicy(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.policies, "policy", nil, "a policy from outside the team file, which can only narrow it; may be repeated (OMA_POLICY)")
 }
 
 // given names a flag that says how a team is compiled, if one was given: beside a plan that is made already it would be
@@ -90,6 +98,19 @@ type compiled struct {
 	loaded *loader.Loaded // nil for a saved plan
 	file   string         // as the user named it
 	dir    string         // the folder paths in the plan are relative to
+	above  []string       // paths of the policies given above it
+}
+
+// retrace are the words that name the team to oma policy check again.
+func (c *compiled) retrace() []string {
+	words := []string{c.file}
+	if c.loaded == nil { // a saved plan does not say where its team lies
+		words = append(words, "--dir", c.dir)
+	}
+	for _, path := range c.above {
+		words = append(words, "--policy", path)
+	}
+	return words
 }
 
 // compile reads and compiles a team and prints every problem. An error means that nothing may run.
@@ -98,10 +119,15 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 	if err := a.goal(f, &o); err != nil {
 		return nil, err
 	}
+	above, err := a.above(f)
+	if err != nil {
+		return nil, err
+	}
 	loaded, ds, err := a.load(path)
 	if err != nil {
 		return nil, err
 	}
+	loaded.Under(above)
 	if loaded.Bundle == nil {
 		return nil, cmp.Or(a.problems(ds, true), usage("%s is no team", path))
 	}
@@ -119,7 +145,7 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 	if plan == nil {
 		return nil, usage("%s does not compile", path)
 	}
-	c := &compiled{plan: plan, loaded: loaded, file: path, dir: filepath.Dir(path)}
+	c := &compiled{plan: plan, loaded: loaded, file: path, dir: filepath.Dir(path), above: a.abovePaths(f)}
 	if path == "-" {
 		c.dir = "."
 	}

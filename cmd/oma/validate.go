@@ -17,8 +17,8 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Find everything that can be known without a model, all at once",
-		Long: "Validate checks teams, policies and cassettes: syntax, keys and values first; once those are right, names, grants, rules\n" +
-			"with their examples, governance, budgets and release requirements. It starts no process, opens no connection and reads no secret.",
+		Long: "Validate checks teams, policies, policy tests and cassettes: syntax, keys and values first; once those are right, names,\n" +
+			"grants, rules with their examples, governance, budgets and release requirements. It starts no process, opens no connection and reads no secret.",
 		Args: argsAtLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(args, &f, output) },
 	}
@@ -36,6 +36,9 @@ type validation struct {
 
 func (a *app) validate(files []string, f *teamFlags, output string) error {
 	v := validation{Valid: true, Files: files, Diagnostics: spec.Diagnostics{}}
+	above, ds := loader.Above(a.abovePaths(f))
+	v.Diagnostics = append(v.Diagnostics, ds...)
+	f.above = above
 	for _, path := range files {
 		ds, err := a.check(path, f)
 		if err != nil {
@@ -80,6 +83,7 @@ func (a *app) check(path string, f *teamFlags) (spec.Diagnostics, error) {
 	} else {
 		loaded, ds = loader.Any(path)
 	}
+	loaded.Under(f.above)
 	var more spec.Diagnostics
 	switch {
 	case loaded.Bundle != nil:

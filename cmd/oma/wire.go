@@ -40,6 +40,7 @@ type wiring struct {
 	keys      map[string]string
 	redactor  *redact.Redactor
 	protected []string
+	above     []string // the policies above the team file, as given
 	outputs   []string // what the run writes itself: state, receipt, recording
 	locks     *builtin.Locks
 	cassettes map[string]*scripted.Model // by provider, the ones played
@@ -53,7 +54,7 @@ func (a *app) newWiring(c *compiled) (*wiring, error) {
 		return nil, err
 	}
 	dir, err := filepath.Abs(c.dir)
-	return &wiring{app: a, plan: c.plan, loaded: c.loaded, dir: dir, cwd: cwd, locks: &builtin.Locks{},
+	return &wiring{app: a, plan: c.plan, loaded: c.loaded, above: c.above, dir: dir, cwd: cwd, locks: &builtin.Locks{},
 		redactor: redact.New(), cassettes: map[string]*scripted.Model{}}, err
 }
 
@@ -67,10 +68,8 @@ func (w *wiring) model(name string) (runtime.Model, error) {
 	p := w.plan.Providers[name]
 	var m runtime.Model
 	switch p.Kind {
-	case "openai":
-		m = w.openai(name, p.Provider, openai.DefaultBaseURL)
-	case "ollama":
-		m = w.openai(name, p.Provider, openai.OllamaBaseURL)
+	case "openai", "ollama":
+		m = w.openai(name, p.Provider)
 	case "scripted":
 		c, err := w.cassette(name, p)
 		if err != nil {
@@ -86,11 +85,8 @@ func (w *wiring) model(name string) (runtime.Model, error) {
 	return m, nil
 }
 
-func (w *wiring) openai(name string, p spec.Provider, base string) runtime.Model {
-	if p.BaseURL != "" {
-		base = p.BaseURL
-	}
-	return openai.New(openai.Options{Name: name, BaseURL: base, APIKey: w.keys[name], Stream: p.Stream == nil || *p.Stream,
+func (w *wiring) openai(name string, p spec.Provider) runtime.Model {
+	return openai.New(openai.Options{Name: name, BaseURL: runtime.BaseURL(p), APIKey: w.keys[name], Stream: p.Stream == nil || *p.Stream,
 		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + build().Version})
 }
 
@@ -158,12 +154,16 @@ func (w *wiring) tree(ctx context.Context, a *spec.PlanAgent) (string, error) {
 	return builtin.TreeDigest(ctx, w.folder(a), builtin.TreeLimits{Skip: w.outputs})
 }
 
-// inputs gives the files the plan was made from and where its keys are, absolute. file is the team or plan as the user
+// inputs gives the files the plan was made from, policies above it included, and where its keys are, absolute. file is the team or plan as the user
 // named it.
 func (w *wiring) inputs(file string) ([]string, error) {
 	var paths []string
+	given := w.above
 	if file != "-" {
-		abs, err := filepath.Abs(file)
+		given = append([]string{file}, given...)
+	}
+	for _, path := range given {
+		abs, err := filepath.Abs(path)
 		if err != nil {
 			return nil, err
 		}

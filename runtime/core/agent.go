@@ -25,8 +25,9 @@ type worker struct {
 	tools     []spec.ToolInfo
 	corrected bool // the one corrective retry for a bad final answer was used
 	timedOut  bool
-	fresh     int             // messages before this index have been compressed or looked at
-	seen      map[string]bool // files read
+	fresh     int                // messages before this index have been compressed or looked at
+	seen      map[string]bool    // files read
+	history   []spec.HistoryCall // every call that reached the gate, as it was judged
 }
 
 // work runs one task to its end.
@@ -64,9 +65,27 @@ func (r *run) worker(t *task) *worker {
 		w.bytes += int64(len(g.Name) + len(g.Description) + len(g.InputSchema))
 	}
 	w.bytes += int64(len(a.SystemPrompt))
+	for _, id := range t.Task.DependsOn {
+		w.mark(r.byID(id).Marks)
+	}
 	w.digest = canon.Digest("request", []byte(a.Name+"\x00"+a.Provider+"\x00"+a.Model+"\x00"+a.SystemPrompt))
 	w.say(spec.Message{Role: spec.RoleUser, Text: r.prompt(t)})
 	return w
+}
+
+// mark adds marks to the task. They never go away.
+func (w *worker) mark(marks []string) {
+	for _, m := range marks {
+		if !slices.Contains(w.t.Marks, m) {
+			w.t.Marks = append(w.t.Marks, m)
+		}
+	}
+}
+
+// situation is what rules can see of what came before. It is taken over by nobody: what it shares only grows.
+func (w *worker) situation() spec.Situation {
+	recent := w.history[max(len(w.history)-policies.MaxHistory, 0):]
+	return spec.Situation{Marks: slices.Clip(w.t.Marks), History: slices.Clip(recent), Budget: w.ledger.Remaining()}
 }
 
 // timeout ends the agent's work on this task, and nothing else, when its own time is up.

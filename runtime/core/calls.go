@@ -45,7 +45,7 @@ type pending struct {
 // judge asks the door. When the call may not run, text is what the model is told.
 func (w *worker) judge(f Flow, p *pending) (text string, ok bool) {
 	res := f.Do(&Effect{Kind: Judge, ID: p.id + "/judge", TaskID: w.t.Task.ID, AgentName: w.agent.Name,
-		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Arguments: p.call.Arguments}})
+		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Arguments: p.call.Arguments, Situation: w.situation()}})
 	w.clock(res)
 	p.judged = res.Judged
 	if res.Cancelled || p.judged == nil {
@@ -72,6 +72,10 @@ func (w *worker) decided(c spec.ToolCall, j *Judged) int {
 		w.t.ToolCalls.Denied++
 	}
 	w.t.Calls = append(w.t.Calls, fact)
+	if j.Refused == "" {
+		w.history = append(w.history, spec.HistoryCall{ToolName: fact.ToolName, Input: fact.Input, Action: fact.Action})
+		w.mark(j.Marks)
+	}
 	return len(w.t.Calls) - 1
 }
 

@@ -53,8 +53,9 @@ type Call struct {
 	ID   string // as the model named it
 	Name string
 	Role string // the required role the task fills, or empty
-	// Arguments is the model's text, for Judge alone.
+	// Arguments is the model's text, and Situation what came before the call, for Judge alone.
 	Arguments string
+	Situation spec.Situation
 	// Canonical and InputDigest are what was judged, for ToolCall alone.
 	Canonical   []byte
 	InputDigest string

@@ -37,7 +37,10 @@ type TaskOutcome struct {
 	ToolCalls  spec.CallSums
 	Calls      []CallFact
 	FilesRead  []string
-	Text       string
+	// Marks are those of the task: inherited from the tasks whose output it was given, and set by its own calls. In the
+	// order in which they came.
+	Marks []string
+	Text  string
 	// Structured is the validated answer under the agent's outputSchema, decoded. nil: there is none.
 	Structured any
 }

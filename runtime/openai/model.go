@@ -21,17 +21,10 @@ import (
 	"github.com/open-multi-agent/oma/spec"
 )
 
-const (
-	// DefaultBaseURL is where kind openai goes unless the team file says otherwise.
-	DefaultBaseURL = "https://api.openai.com/v1"
-	// OllamaBaseURL is where kind ollama goes. Ollama asks for no key.
-	OllamaBaseURL = "http://127.0.0.1:11434/v1"
-)
-
 // Options say where a model answers and how to ask it.
 type Options struct {
 	Name    string // of the provider, for errors
-	BaseURL string // empty: DefaultBaseURL; a query in it goes with every request
+	BaseURL string // empty: that of OpenAI; a query in it goes with every request
 	APIKey  string // empty: none is sent
 	// Stream asks for answers as they are written. The result is the same either way.
 	Stream bool
@@ -67,7 +60,7 @@ func New(o Options) *Model {
 }
 
 func (m *Model) dial() (*endpoint, error) {
-	base, err := url.Parse(cmp.Or(m.opts.BaseURL, DefaultBaseURL))
+	base, err := url.Parse(cmp.Or(m.opts.BaseURL, runtime.OpenAIBaseURL))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		// The text is not quoted: an address that cannot be parsed may hide a password anywhere.
 		return nil, failf(codeBadRequest, "base URL is not an http or https address with a host")

@@ -76,8 +76,11 @@ func junit(v *runtime.GateVerdict) ([]byte, error) {
 // governs says whether a reason is about the declaration, and not about the evidence, the release requirements or the
 // run's own outcome.
 func governs(code string) bool {
-	return code != "integrity" && code != "unbound" && code != "release" && code != "run-failed"
+	return code != "integrity" && !unbound(code) && code != "release" && code != "run-failed"
 }
+
+// unbound says that a reason is about the yardstick.
+func unbound(code string) bool { return code == "unbound" || code == "policy-missing" }
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
@@ -127,7 +130,7 @@ func (s *testSuite) integrity(v *runtime.GateVerdict) {
 
 func (s *testSuite) bound(v *runtime.GateVerdict) {
 	c := s.add("bound", 0)
-	switch why := reasons(v, isCode("unbound")); {
+	switch why := reasons(v, unbound); {
 	case len(why) > 0:
 		s.fail(c, why...)
 	case !v.Bound:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/open-multi-agent/oma/runtime"
 )
@@ -46,13 +47,27 @@ func passOrFail(v *runtime.GateVerdict) string {
 func bound(v *runtime.GateVerdict) string {
 	switch {
 	case v.Bound:
-		return "bound to the plan from outside the receipt"
-	case v.Yardstick == runtime.YardstickDiffers:
+		return "bound to " + against(v) + " from outside the receipt"
+	case v.Yardstick == runtime.YardstickDiffers && len(v.Against) == 1 && v.Against[0] == "plan":
 		return "differs: the receipt is of another plan than the one given"
+	case v.Yardstick == runtime.YardstickDiffers:
+		return "differs: the receipt is not bound to all of " + against(v)
 	case v.Yardstick == runtime.YardstickNotCompared:
 		return "not compared: no receipt could be read"
 	}
 	return "unbound: the receipt vouches for itself"
+}
+
+// against names what the receipt was held against.
+func against(v *runtime.GateVerdict) string {
+	what := make([]string, len(v.Against))
+	for i, a := range v.Against {
+		what[i] = line(a, 128)
+		if a == "plan" {
+			what[i] = "the plan"
+		}
+	}
+	return strings.Join(what, " and ")
 }
 
 func tree(v *runtime.GateVerdict) string {
@@ -102,7 +117,7 @@ func hint(code string) string {
 	case "integrity":
 		return "run the team again and keep receipt and event log as they were written; check the gate with the team file the run was made from"
 	case "unbound":
-		return "give the gate --team FILE or --plan FILE, taken from a branch that the change cannot edit"
+		return "give the gate --team FILE, --plan FILE or --policy FILE, taken from a branch that the change cannot edit"
 	case "not-applicable":
 		return "declare governanceIntent: required with requiredRoles in the team file"
 	case "overridden":

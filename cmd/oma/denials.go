@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// denials are the calls of a run that did not run, as a document.
+type denials struct {
+	RunID   string                `json:"runId"`
+	Team    string                `json:"team"`
+	Denials []spec.DecisionRecord `json:"denials"`
+}
+
+// denialsOf finds them in a receipt, in their order.
+func denialsOf(r *spec.Receipt) denials {
+	out := denials{RunID: r.RunID, Team: r.Team.Name, Denials: []spec.DecisionRecord{}}
+	for _, d := range r.Decisions {
+		if !d.Allowed() {
+			out.Denials = append(out.Denials, d)
+		}
+	}
+	return out
+}
+
+func (a *app) explainReceipt(r *spec.Receipt, output string) error {
+	d := denialsOf(r)
+	return a.print(output, d, func(w io.Writer) { a.denialsText(w, &d) })
+}
+
+// denialsText shows for each denial the rules, what they read, and the line that judges the call again.
+func (a *app) denialsText(w io.Writer, all *denials) {
+	if len(all.Denials) == 0 {
+		fmt.Fprintln(w, "no call was denied or refused")
+	}
+	for _, d := range all.Denials {
+		what := "denied"
+		if d.Refused != "" {
+			what = "refused"
+		}
+		fmt.Fprintf(w, "%d  %s %s: %s\n", d.Seq, a.outside(d.Agent), a.outside(d.ToolName), what)
+		line := a.lines(w, "  ")
+		line("task", d.TaskID)
+		a.decisionText(w, "  ", &d.Decision)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux || !(amd64 || arm64)
+
+package main
+
+// programs are what this test binary can be started as.
+func programs() map[string]func() { return map[string]func(){"oma": main} }

@@ -1,0 +1,200 @@
+package runtime
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// lower takes the lower of the team's ceilings and those of policies from above.
+func (c *compiler) lower() {
+	by := map[string]string{} // the policy that sets a ceiling, by key
+	b := &c.plan.Budgets
+	for _, p := range c.above() {
+		was := *b
+		*b = Narrow(was, ceilings(p.Policy.Limits))
+		for key, changed := range map[string]bool{"maxTokenBudget": b.MaxTokenBudget != was.MaxTokenBudget,
+			"maxCostBudget": b.MaxCostBudget != was.MaxCostBudget, "maxDuration": b.MaxDuration != was.MaxDuration} {
+			if changed {
+				by[key] = p.Policy.Name
+			}
+		}
+	}
+	team := c.team.Budgets
+	warn := func(key string, declared bool, had, now any) {
+		if name := by[key]; declared && name != "" {
+			c.diags.Warnf("policy-budget", spec.Path("budgets").Key(key), "policy %q lowers %s from %v to %v", name, key, had, now).Hint = fmt.Sprintf("write %v, which is what holds", now)
+		}
+	}
+	warn("maxTokenBudget", team.MaxTokenBudget > 0, team.MaxTokenBudget, b.MaxTokenBudget)
+	warn("maxCostBudget", team.MaxCostBudget != nil, team.MaxCostBudget, b.MaxCostBudget)
+	warn("maxDuration", team.MaxDuration > 0, team.MaxDuration, b.MaxDuration)
+}
+
+// ceilings are the limits that are budgets. nil limits have none.
+func ceilings(l *spec.Limits) spec.Budgets {
+	if l == nil {
+		return spec.Budgets{}
+	}
+	return spec.Budgets{MaxTokenBudget: l.MaxTokenBudget, MaxCostBudget: l.MaxCostBudget, MaxDuration: l.MaxDuration}
+}
+
+// limits holds the team against what policies from above let it name and declare. All of them hold, each by itself.
+func (c *compiler) limits() {
+	b := bounds{plan: c.plan, team: c.team, files: c.named()}
+	for _, p := range c.above() {
+		problems := limitProblems(p.Policy.Limits)
+		for _, d := range problems {
+			d.File = p.Path
+			c.diags = append(c.diags, d)
+		}
+		if problems == nil {
+			b.hold(p.Policy)
+		}
+	}
+	c.diags = append(c.diags, b.diags...)
+}
+
+// named is a file that a team names: its path from the team file's folder, cleaned, and where the name stands.
+type named struct {
+	path string
+	at   spec.Path
+}
+
+// named gives every file the team names.
+func (c *compiler) named() []named {
+	var out []named
+	add := func(name string, at spec.Path) {
+		if name != "" {
+			out = append(out, named{path.Join(".", name), at})
+		}
+	}
+	gates := func(g *spec.Gates, at spec.Path) {
+		if g != nil {
+			for i, name := range g.Files {
+				add(name, at.Key("files").Index(i))
+			}
+		}
+	}
+	gates(c.team.Gates, "gates")
+	for i, a := range c.team.Agents {
+		at := spec.Path("agents").Index(i)
+		add(a.SystemPromptFile, at.Key("systemPromptFile"))
+		gates(a.Gates, at.Key("gates"))
+	}
+	for _, name := range sortedKeys(c.team.Providers) {
+		p, at := c.team.Providers[name], spec.Path("providers").Key(name)
+		add(p.Cassette, at.Key("cassette"))
+		if p.APIKey != nil {
+			add(p.APIKey.File, at.Key("apiKey").Key("file"))
+		}
+	}
+	return out
+}
+
+// bounds holds a plan against limits.
+type bounds struct {
+	plan  *spec.Plan
+	team  *spec.Team // nil for a saved plan: problems have no place then
+	files []named
+	diags spec.Diagnostics
+}
+
+// hold finds everything that one policy's limits do not let through. A ceiling counts if the plan is not below it.
+func (b *bounds) hold(p *spec.Policy) {
+	l := p.Limits
+	if l == nil {
+		return
+	}
+	for _, name := range sortedKeys(b.plan.Providers) {
+		b.provider(p, name)
+	}
+	for _, f := range b.files {
+		if l.Files != nil && !slices.ContainsFunc(*l.Files, func(pattern string) bool { return covers(pattern, f.path) }) {
+			b.diags.Errorf("policy-file", f.at, "policy %q does not let a team name the file %q (limits.files)", p.Name, f.path).Hint = passes(*l.Files)
+		}
+	}
+	if plain(Narrow(b.plan.Budgets, ceilings(l))) != plain(b.plan.Budgets) {
+		b.diags.Errorf("policy-budget", "budgets", "policy %q sets lower ceilings than the plan has", p.Name)
+	}
+	b.roles(p)
+	for _, control := range l.RequireEnforced {
+		for _, c := range NotEnforced(b.plan, control) {
+			at := spec.Path("agents").Index(slices.IndexFunc(b.plan.Agents, func(a spec.PlanAgent) bool { return a.Name == c.Agent }))
+			b.diags.Errorf("policy-enforced", at, "policy %q requires control %s to be enforced, and for agent %q it is %s: %s (limits.requireEnforced)",
+				p.Name, c.Control, c.Agent, c.Level, c.Mechanism)
+		}
+	}
+}
+
+// provider asks where the key of a provider comes from and where its models answer.
+func (b *bounds) provider(p *spec.Policy, name string) {
+	prov, env, origins := b.plan.Providers[name].Provider, p.Limits.Env, p.Limits.Origins
+	if ref := prov.APIKey; env != nil && ref != nil && ref.Env != "" && !slices.Contains(*env, ref.Env) {
+		b.diags.Errorf("policy-env", b.of(name, "apiKey", "env"), "policy %q does not let a key come from the variable %s (limits.env)", p.Name, ref.Env).Hint = passes(*env)
+	}
+	address := BaseURL(prov)
+	if origins == nil || address == "" {
+		return
+	}
+	at, ok := origin(address)
+	if !ok || !slices.ContainsFunc(*origins, func(o string) bool { got, ok := origin(o); return ok && got == at }) {
+		b.diags.Errorf("policy-origin", b.of(name, "baseURL"), "policy %q does not let models be asked at %s (limits.origins)", p.Name, at).Hint = passes(*origins)
+	}
+}
+
+// of gives the place of a provider's key. A built-in provider has none: it stands where the first agent takes it.
+func (b *bounds) of(provider string, keys ...string) spec.Path {
+	at := spec.Path("providers").Key(provider)
+	if b.team != nil {
+		if _, declared := b.team.Providers[provider]; !declared {
+			i := slices.IndexFunc(b.plan.Agents, func(a spec.PlanAgent) bool { return a.Provider == provider })
+			if b.team.Agents[i].Provider == "" {
+				return "defaults.provider"
+			}
+			return spec.Path("agents").Index(i).Key("provider")
+		}
+	}
+	for _, key := range keys {
+		at = at.Key(key)
+	}
+	return at
+}
+
+// passes says what a list lets through.
+func passes(list []string) string {
+	if len(list) == 0 {
+		return "it lets none through"
+	}
+	return "it lets through: " + strings.Join(list, ", ")
+}
+
+// roles asks that the roles are required, and that each of them is at work: asking for one agent alone does not lead
+// around a policy. A plan without tasks has problems of its own.
+func (b *bounds) roles(p *spec.Policy) {
+	required := p.Limits.RequiredRoles
+	if len(required) == 0 {
+		return
+	}
+	g, at := b.plan.Governance, spec.Path("governance")
+	if g == nil {
+		b.diags.Errorf("policy-roles", at, "policy %q requires the roles %s, and the team declares no governance (limits.requiredRoles)", p.Name, strings.Join(required, ", ")).Hint =
+			fmt.Sprintf("add governance: {governanceIntent: required, requiredRoles: [%s]}", strings.Join(required, ", "))
+		return
+	}
+	if g.GovernanceIntent != spec.IntentRequired {
+		b.diags.Errorf("policy-roles", at.Key("governanceIntent"), "policy %q requires the roles %s, and governanceIntent is %s (limits.requiredRoles)",
+			p.Name, strings.Join(required, ", "), g.GovernanceIntent).Hint = "write governanceIntent: required"
+	}
+	for _, role := range required {
+		switch {
+		case !slices.Contains(g.RequiredRoles, role):
+			b.diags.Errorf("policy-roles", at.Key("requiredRoles"), "policy %q requires role %q, and requiredRoles leaves it out (limits.requiredRoles)", p.Name, role).Hint = "add it to requiredRoles"
+		case len(b.plan.Tasks) > 0 && !slices.ContainsFunc(b.plan.Tasks, func(t spec.PlanTask) bool { return t.Role == role && t.Assignee == role }):
+			b.diags.Errorf("policy-roles", "", "policy %q requires role %q, and this run has no task for it (limits.requiredRoles)", p.Name, role).Hint = "leave out --agent, and mode: single if the team has it"
+		}
+	}
+}
