@@ -60,11 +60,11 @@ func loads(name string) bool {
 	switch name {
 	case "EDITOR", "VISUAL", "PAGER", "BROWSER", "SHELL", "LESSOPEN", "LESSCLOSE", "MANPAGER", "MANOPT", "GCONV_PATH", "LOCPATH", "TERMINFO", "TERMCAP",
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR", "RIPGREP_CONFIG_PATH", "RUSTC_WRAPPER", "MAKEFLAGS", "GREP_OPTIONS", "TAR_OPTIONS", "MAGIC",
-		"PROMPT_COMMAND", "LOCALDOMAIN", "HOSTALIASES", "_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "TMPDIR":
+		"PROMPT_COMMAND", "TEXTDOMAIN", "TEXTDOMAINDIR", "XDG_CONFIG_HOME", "LOCALDOMAIN", "HOSTALIASES", "_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "TMPDIR":
 		return true
 	}
 	for _, prefix := range [...]string{"LD_", "DYLD_", "GIT_", "NODE_OPT", "NODE_PATH", "NODE_REPL", "PYTHON", "PERL", "RUBY", "npm_config_", "NPM_CONFIG_",
-		"GLIBC_", "MALLOC_", "AWK", "LUA_", "PHP"} {
+		"GLIBC_", "MALLOC_", "AWK", "GAWK", "LUA_", "PHP"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -218,9 +218,32 @@ func (w *walker) add(f Finding) {
 		w.facts.Findings = append(w.facts.Findings, f)
 		return
 	}
+	if i := w.spare(f); i >= 0 {
+		spared := w.facts.Findings[i]
+		w.facts.Findings = append(slices.Delete(w.facts.Findings, i, i+1), f)
+		f = spared
+	}
 	if w.dropped++; w.dropped == 1 || Worse(f.Level, w.last.Level) {
 		w.last = f
 	}
+}
+
+// spare gives the index of a listed finding that makes room for the first of a code and level: the last that is not the
+// only one of its own. -1: there is none, or f is not the first. So no code is missing, however many findings there are.
+func (w *walker) spare(f Finding) int {
+	same := func(a Finding) func(Finding) bool {
+		return func(b Finding) bool { return a.Code == b.Code && a.Level == b.Level }
+	}
+	list := w.facts.Findings
+	if slices.ContainsFunc(list, same(f)) {
+		return -1
+	}
+	for i := len(list) - 1; i > 0; i-- {
+		if slices.ContainsFunc(list[:i], same(list[i])) {
+			return i
+		}
+	}
+	return -1
 }
 
 // finish adds the worst of the findings there was no room for, and the reason.

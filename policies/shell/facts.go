@@ -12,7 +12,8 @@ const (
 type Facts struct {
 	Risk   string // the worst of Findings, Safe if there is none
 	Reason string // why, of the first of the worst findings; never empty
-	// Findings are the reasons for a risk above Safe. At most 64, of which the last then says so.
+	// Findings are the reasons for a risk above Safe. At most 64, of which the last then says so; every code there is, at
+	// every level it has, is among them.
 	Findings []Finding
 	// Commands are the simple commands found anywhere: in substitutions, in the text given to bash -c, behind wrappers
 	// such as timeout, in bodies of functions never called. At most 1024; a finding says when there are more.
@@ -61,4 +62,18 @@ type Redirect struct {
 	FD     string // as written before the operator: a number, or {name}. Empty: the operator's own
 	Target string // the file or descriptor, without quotes. Empty if not Known
 	Known  bool   // Target is literal
+}
+
+// Codes gives every code that a finding can have, sorted.
+func Codes() []string {
+	return []string{
+		"changes-config", "changes-directory", "changes-files", "changes-refs", "declares", "defines-function",
+		"destructive", "discards-work", "dynamic-code", "dynamic-command", "dynamic-option", "empty",
+		"evaluates-text", "extended-pattern", "force-push", "fork-bomb", "indirect", "interactive", "level",
+		"loads-code", "network", "odd-characters", "other-root", "path-changed", "permissions", "pipe-to-shell",
+		"privilege", "processes", "publishes", "recursive", "runs-download", "runs-file", "runs-program",
+		"runs-project", "runs-text", "starts-shell", "stores-code", "system-path", "too-deep", "too-long",
+		"too-many", "traces", "trusted-path", "unclear-comment", "unclear-quotes", "unknown-command",
+		"unknown-option", "unknown-path", "unparsed", "unsafe-option", "unsafe-script", "writes", "writes-file",
+	}
 }

@@ -107,6 +107,7 @@ func TestNetwork(t *testing.T) {
 		"git remote show o": true, "rsync a b": false, "rsync a h:b": true, "ssh h ls": true, "nc h 1": true, "npm install": true, "npm test": false, "pip install x": true,
 		"go get x": true, "go test ./...": false, "exec 3<>/dev/tcp/127.0.0.1/9": true, "cat </dev/udp/127.0.0.1/9": true, "bash -c 'curl x'": true, "echo curl": false,
 		"cat curl.txt": false, "timeout 5 curl x": true, "echo $(curl x)": true,
+		"git remote show": false, "git remote update": true, "twine upload x": true, "twine check x": false, "vsce publish": true, "python3 -m pip install x": true, "python3 -m pip list": false,
 	} {
 		if got := shell.Classify(command, nil).Network; got != want {
 			t.Errorf("%q: network is %t, want %t", command, got, want)

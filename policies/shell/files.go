@@ -109,7 +109,7 @@ func (c *call) chmod() {
 		}
 	}
 	for _, a := range c.args() {
-		if strings.HasPrefix(a.text, "-") && !a.dynamic && strings.Trim(a.text, "-rwxXst") != "" {
+		if strings.HasPrefix(a.text, "-") && !a.dynamic && (a.text == "--" || strings.Trim(a.text, "-rwxXst") != "") {
 			continue // an option
 		}
 		if !a.dynamic && opens(a.text) {
@@ -131,10 +131,10 @@ func recursive(a word) bool {
 	return strings.Contains(a.text, "R")
 }
 
-// opens says that a mode lets everybody do everything.
+// opens says that a mode lets everybody write.
 func opens(mode string) bool {
-	if strings.Trim(mode, "01234567") == "" {
-		return len(mode) >= 3 && strings.HasSuffix(mode, "777")
+	if mode != "" && strings.Trim(mode, "01234567") == "" {
+		return (mode[len(mode)-1]-'0')&2 != 0
 	}
 	for _, clause := range strings.Split(mode, ",") {
 		who := strings.TrimRight(clause, "rwxXst+=")

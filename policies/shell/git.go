@@ -46,12 +46,7 @@ func (w *walker) git(c *call) {
 			c.flag(Review, "unknown-command", "the subcommand of git is not known")
 		}
 	case "status", "log", "diff", "show", "rev-parse", "describe", "blame", "ls-files", "ls-tree", "rev-list", "merge-base", "show-ref", "shortlog":
-		o := options{values: "nSGLlUMCBWwF", longValues: " grep author committer since until after before max-count skip ", risky: "O",
-			riskyLong: " output ext-diff textconv show-signature open-files-in-pager "}
-		if sub == "blame" || sub == "status" || sub == "ls-files" {
-			o.values = ""
-		}
-		c.risks(o.scan(args))
+		c.gitReads(sub, args)
 	case "branch", "tag":
 		c.gitRefs(sub, args)
 	case "remote":
@@ -63,6 +58,28 @@ func (w *walker) git(c *call) {
 	case "version":
 	default:
 		c.gitChanges(sub)
+	}
+}
+
+// gitReads judges what prints history, differences and files. Only values that are always the next word are listed: any
+// other word may be an option that writes.
+func (c *call) gitReads(sub string, args []word) {
+	o := options{riskyLong: " output ext-diff textconv show-signature "}
+	switch sub {
+	case "log", "show":
+		o.values = "nSGlOL"
+	case "diff", "rev-list":
+		o.values = "nSGlO"
+	}
+	if o.values != "" {
+		o.longValues = " grep author since until after before max-count skip "
+	}
+	c.risks(o.scan(args))
+	for _, a := range args {
+		if strings.Contains(a.text, "%G") {
+			c.flag(Review, "unsafe-option", `"git" runs a program that checks signatures for `+quote(a.text))
+			return
+		}
 	}
 }
 
@@ -160,7 +177,7 @@ func (c *call) gitPush(args []word) {
 		c.flag(Review, "unsafe-option", `"git push" names a program to run`)
 	}
 	for _, x := range s.operands {
-		if head, _ := x.path(); len(head) > 1 && (head[0] == '+' || head[0] == ':') {
+		if head, _ := x.path(); head != "" && (x.dynamic || len(head) > 1) && (head[0] == '+' || head[0] == ':') {
 			c.flag(High, "force-push", `"git push" with `+quote(x.text)+" replaces or deletes what the remote has")
 			return
 		}

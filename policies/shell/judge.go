@@ -157,7 +157,7 @@ func (c *call) unknown() {
 
 // date sets the clock with -s, and with an operand that is no format.
 func (c *call) date() {
-	o := options{values: "dfrIs", longValues: " date file reference set ", risky: "s", riskyLong: " set "}
+	o := options{values: "dfrs", optional: "I", longValues: " date file reference set ", risky: "s", riskyLong: " set "}
 	s := o.scan(c.args())
 	c.risks(s)
 	for _, x := range s.operands {
@@ -198,7 +198,7 @@ func (w *walker) testCommand(c *call) {
 		case a.dynamic && a.split:
 			c.flag(Review, "dynamic-option", quote(c.name)+" receives "+quote(a.text)+" without quotes, which may be any test")
 			return
-		case (a.literal("-v") || a.literal("-R")) && i+1 < len(args) && (args[i+1].dynamic || strings.ContainsAny(args[i+1].text, "[$`")):
+		case (a.literal("-v") || a.literal("-R") || a.mayBeOption()) && i+1 < len(args) && (args[i+1].dynamic || strings.ContainsAny(args[i+1].text, "[$`")):
 			c.flag(Review, "evaluates-text", "an index is evaluated as arithmetic, which can run commands")
 			w.expansions(args[i+1].skeleton(), c.node)
 			return

@@ -40,6 +40,8 @@ func CheckLevel(l Level) error {
 		return fmt.Errorf("level %q is none of %s, %s, %s", l.Level, Safe, Review, High)
 	case len(l.Match) == 0 || l.Match[0] == "":
 		return fmt.Errorf("match is empty: want the words a command starts with")
+	case strings.ContainsAny(l.Match[0], " \t"):
+		return fmt.Errorf("match holds %q: want one word each, [%s]", l.Match[0], strings.Join(strings.Fields(l.Match[0]), ", "))
 	}
 	for _, w := range l.Match {
 		if strings.ContainsAny(w, "\x00\n") {

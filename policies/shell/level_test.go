@@ -77,6 +77,8 @@ func TestCheckLevel(t *testing.T) {
 		{shell.Level{Match: []string{"go"}, Level: "hihg"}, `level "hihg" is none of safe, review, high`},
 		{shell.Level{Level: shell.Safe}, "match is empty: want the words a command starts with"},
 		{shell.Level{Match: []string{""}, Level: shell.Safe}, "match is empty: want the words a command starts with"},
+		{shell.Level{Match: []string{"go test"}, Level: shell.Safe}, `match holds "go test": want one word each, [go, test]`},
+		{shell.Level{Match: []string{"git", "commit", "-m", "a b"}, Level: shell.Safe}, ""},
 		{shell.Level{Match: []string{"a\nb"}, Level: shell.Safe}, `match holds "a\nb": want one word each`},
 	} {
 		got := ""

@@ -19,12 +19,12 @@ func talks(c *call) bool {
 	case "openssl":
 		return c.sub("s_client", "s_server", "ocsp")
 	case "git":
-		sub, _ := c.subcommand()
+		sub, args := c.subcommand()
 		switch sub {
 		case "clone", "fetch", "pull", "push", "ls-remote", "submodule", "send-email", "svn", "archive", "lfs":
 			return true
 		case "remote":
-			return c.has("update") || c.has("show") || c.has("prune")
+			return c.has("update") || c.has("prune") || c.has("show") && !args[len(args)-1].literal("show")
 		}
 		return false
 	case "npm", "pnpm", "yarn", "bun":
@@ -34,6 +34,10 @@ func talks(c *call) bool {
 		return c.sub("install", "download", "search", "update", "upgrade", "publish", "push", "fetch", "add", "sync", "lock", "create", "pip", "require")
 	case "go":
 		return c.sub("get", "install", "mod", "work")
+	case "python", "python3":
+		return c.has("-m") && c.has("pip") && (c.has("install") || c.has("download"))
+	case "twine", "vsce":
+		return c.sub("upload", "publish", "unpublish", "login")
 	case "cargo":
 		return c.sub("install", "fetch", "publish", "update", "search", "add", "yank", "login")
 	case "docker", "podman":
@@ -90,7 +94,7 @@ func (c *call) publish() {
 			c.flag(High, "publishes", quote(c.name+" "+a.text)+" publishes a package")
 			return
 		}
-		if !option {
+		if !option && !strings.HasPrefix(a.text, "+") { // cargo +nightly
 			break
 		}
 		option = false

@@ -5,6 +5,7 @@ import "strings"
 // options is what safety depends on in how a program reads its options.
 type options struct {
 	values     string // short options with a value: the rest of the word, or else the next word
+	optional   string // short options with a value only if it is the rest of the word
 	longValues string // long options whose value is the next word unless they have a =; spaces around each
 	risky      string // short options that end safety
 	riskyLong  string // long ones; spaces around each
@@ -90,6 +91,9 @@ func (o options) option(s *scanned, text string) (name string, takesNext bool) {
 	}
 	for i := 1; i < len(text); i++ {
 		s.shorts += text[i : i+1]
+		if strings.IndexByte(o.optional, text[i]) >= 0 {
+			return "", false
+		}
 		if strings.IndexByte(o.values, text[i]) < 0 {
 			continue
 		}
@@ -118,7 +122,7 @@ func (o options) risk(s *scanned, text string) {
 			s.risky = text
 			return
 		}
-		if strings.IndexByte(o.values, text[i]) >= 0 {
+		if strings.IndexByte(o.values, text[i]) >= 0 || strings.IndexByte(o.optional, text[i]) >= 0 {
 			return
 		}
 	}

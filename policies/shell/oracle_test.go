@@ -26,8 +26,9 @@ var starters = []string{"bash", "sh", "env", "nice", "nohup", "timeout", "xargs"
 
 // oracle runs a line under a real bash in which nothing can do harm, and gives the names of the stubs that ran.
 type oracle struct {
-	bash, dir string
-	runs      int
+	start []string // bash with its options, ended by another program even if the test is killed: some lines go on for ever
+	dir   string
+	runs  int
 }
 
 func newOracle(t testing.TB) *oracle {
@@ -36,7 +37,10 @@ func newOracle(t testing.TB) *oracle {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
-	o := &oracle{bash: bash, dir: t.TempDir()}
+	o := &oracle{start: []string{bash, "--norc", "--noprofile", "-c"}, dir: t.TempDir()}
+	if timeout, err := exec.LookPath("timeout"); err == nil {
+		o.start = append([]string{timeout, "-s", "KILL", "5"}, o.start...)
+	}
 	bin := filepath.Join(o.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -68,7 +72,7 @@ func (o *oracle) run(t testing.TB, line string) []string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, o.bash, "--norc", "--noprofile", "-c", line)
+	cmd := exec.CommandContext(ctx, o.start[0], slices.Concat(o.start[1:], []string{line})...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + path, "FUNCNEST=20"} // no function goes on for ever, in subshells neither
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

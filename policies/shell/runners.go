@@ -170,10 +170,10 @@ func (w *walker) xargs(c *call, given []value, rest []word) {
 	}
 	mark := ""
 	for _, v := range given {
-		switch v.option {
-		case "I", "J":
+		switch long := len(v.option) > 1 && strings.HasPrefix("replace", v.option); {
+		case v.option == "I" || v.option == "J":
 			mark = v.word.text
-		case "i", "replace":
+		case v.option == "i" || long:
 			if mark = v.word.text; mark == "" {
 				mark = "{}"
 			}

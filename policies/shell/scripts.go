@@ -146,6 +146,9 @@ func (x *sedScript) command() bool {
 	case '#', 'r', 'R':
 		x.line()
 	case 'b', 't', 'T', ':': // some programs end a label at the end of the line only: what they take for a label is read as commands
+		if line, _, more := strings.Cut(x.s, "\n"); more && strings.HasSuffix(line, "\\") {
+			return false // of which a text would reach into the next line
+		}
 		x.skip(" \t")
 		x.s = x.s[min(len(x.s), max(0, strings.IndexAny(x.s+";", "; \t\n}"))):]
 	case 'a', 'i', 'c':
@@ -204,7 +207,14 @@ func (c *call) awk() {
 		c.flag(Review, "unsafe-option", quote(c.name)+" has options that are not known to be safe")
 	case len(s.operands) == 0 || s.operands[0].dynamic:
 		c.flag(Review, "dynamic-code", quote(c.name)+" runs a program that is not known before it runs")
-	case strings.ContainsAny(s.operands[0].text, "|>@") || strings.Contains(s.operands[0].text, "system") || strings.Contains(s.operands[0].text, "getline"):
+	case !awkReads(s.operands[0].text):
 		c.flag(Review, "unsafe-script", "the program of awk may run commands, write files or load code")
 	}
+}
+
+// awkReads says that a program holds nothing that could be a pipe, a file that is written, or code from elsewhere.
+func awkReads(program string) bool {
+	program = strings.NewReplacer("||", " ", ">=", " ").Replace(program) // operators whatever is around them
+	return !strings.ContainsAny(program, "|@") && !strings.Contains(program, "system") && !strings.Contains(program, "getline") &&
+		!(strings.Contains(program, ">") && strings.Contains(program, "print")) // a > without it compares
 }

@@ -42,7 +42,7 @@ func (c *call) ripgrep() {
 	c.risks(s)
 	switch {
 	case len(s.operands) == 0 && (s.has("V", "") || contains(s.longs, "version") || contains(s.longs, "type-list")):
-	case s.paths() == 0:
+	case s.paths() == 0 && (s.has("", "files") || c.in.kind != piped && c.in.kind != fromText):
 		c.flag(Review, "recursive", `"rg" searches the whole tree: name a path`)
 	}
 }
@@ -55,7 +55,7 @@ func (w *walker) find(c *call) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a.dynamic {
-			if i > 0 && findValue(args[i-1]) && !a.split {
+			if i > 0 && findValue(args[i-1]) && !a.split && !mayDelete(a) {
 				continue
 			}
 			if a.mayBeOption() {
@@ -83,7 +83,10 @@ func (w *walker) find(c *call) {
 			if i+1 < len(args) {
 				c.writesTo(w, args[i+1], Review)
 			}
-		case "-exec", "-execdir", "-ok", "-okdir":
+		case "-execdir", "-okdir":
+			c.flag(Review, "changes-directory", quote("find "+text)+" runs a command in other directories")
+			i = c.findExec(args, i+1)
+		case "-exec", "-ok":
 			i = c.findExec(args, i+1)
 		}
 	}
@@ -114,14 +117,25 @@ func findValue(a word) bool {
 	return false
 }
 
+// mayDelete says that a pattern may become two names of files, of which the second is an action.
+func mayDelete(a word) bool {
+	match, err := path.Match(strings.NewReplacer(`"`, "", `'`, "").Replace(a.text), "-delete")
+	return isPattern(a) && (match || err != nil)
+}
+
 // findExec notes the command from args[i] to its end, and gives the index of the last word.
 func (c *call) findExec(args []word, i int) int {
 	var words []word
+	ends := false // a word before may be the ; that ends the command
 	for ; i < len(args); i++ {
 		a := args[i]
 		if a.literal(";") || a.literal("+") && len(words) > 0 && words[len(words)-1].text == "{}" {
 			break
 		}
+		if a.dynamic && (a.split || mayDelete(a)) || ends && strings.HasPrefix(a.text, "-") && !a.dynamic {
+			c.flag(Review, "dynamic-option", `"find" may receive an action behind `+quote(args[i-1].text)+", which is not known before it runs")
+		}
+		ends = ends || a.dynamic && (a.head == "" || a.head == ";" || a.head == "+")
 		if !a.dynamic && strings.Contains(a.text, "{}") {
 			a = holed(a, "{}", false)
 		}

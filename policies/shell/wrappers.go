@@ -22,17 +22,19 @@ type wrapper struct {
 	reason    string
 	looksUp   string // options that only look for the command
 	writesOpt string // options that write a file
+	moves     string // options that change the directory the command acts in
 }
 
 // wrappers are by name. Their long options may be abbreviated.
 var wrappers = [...]wrapper{
+	{name: "--"}, // what is left of time -- ls, which bash runs as ls
 	{name: "builtin"},
 	{name: "busybox"},
 	{name: "chroot", long: " skip-chdir ", longVal: " userspec groups ", operands: 1, level: Review, findings: "other-root", reason: "runs a command in another root"},
 	{name: "command", flags: "p", looksUp: "vV"},
 	{name: "doas", flags: "Lns", values: "aCu"},
-	{name: "env", flags: "i0v", values: "uCPS", long: " ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling ",
-		longVal: " unset chdir split-string ", assigns: true, code: "S"},
+	{name: "env", flags: "i0v", values: "auCPS", moves: "C", long: " ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling ",
+		longVal: " argv0 unset chdir split-string ", assigns: true, code: "S"},
 	{name: "exec", flags: "cl", values: "a"},
 	{name: "flock", flags: "sxnuoF", values: "wEc", long: " shared exclusive nonblock unlock close no-fork verbose ", longVal: " timeout wait conflict-exit-code command ",
 		operands: 1, code: "c", level: Review, findings: "changes-files", reason: "writes a lock file"},
@@ -167,6 +169,8 @@ func (u *unwrapper) option(text string, next []word) int {
 			return u.take(name, next)
 		case !strings.Contains(u.long, " "+name):
 			u.c.flag(Review, "unknown-option", quote(u.c.name)+" has the option "+quote(text)+", which is not known")
+		case has:
+			u.value(name, word{text: v})
 		}
 		return 0
 	}
@@ -214,7 +218,12 @@ func (u *unwrapper) value(option string, v word) {
 		}
 		u.c.runs(v, input{})
 	}
-	if u.writesOpt != "" && strings.Contains(u.writesOpt, short) {
+	switch {
+	case u.writesOpt != "" && strings.Contains(u.writesOpt, short):
 		u.c.writesTo(u.w, v, Review)
+	case u.moves != "" && (option == u.moves || strings.HasPrefix("chdir", option)):
+		u.c.flag(Review, "changes-directory", quote(u.c.name)+" changes the directory that the command acts in")
+	case len(option) > 1 && strings.HasPrefix("process-slot-var", option):
+		u.w.named(u.c.node, v.text, true)
 	}
 }
