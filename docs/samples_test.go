@@ -126,6 +126,9 @@ func TestGateWords(t *testing.T) {
 		t.Errorf("section Variables lists %d words", len(words))
 	}
 	for _, w := range words {
+		if w == "history" { // comparing all of it whole is too dear
+			w = "size(history)"
+		}
 		text := completed("agents: [{name: a, systemPrompt: p, tools: [bash], cwd: .}]\n" +
 			"gates: {rules: [{name: r, tools: [bash], action: warn, when: '" + w + " == " + w + "'}]}\n")
 		if ds := problems(w, text); len(ds) > 0 {

@@ -3,14 +3,13 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
 
 	"github.com/open-multi-agent/oma/policies/shell"
 	"github.com/open-multi-agent/oma/spec"
@@ -151,8 +150,12 @@ func (c *compiler) action(r *spec.PlanRule) {
 		d := c.diags.Errorf("gate-action", path, "rule %q: unknown action %q", r.Name, r.Action)
 		d.File, d.Hint = r.Doc, "actions are deny, suspend, ask, warn, allow"
 	}
-	if r.Action == spec.ActionDeny && r.Mark != "" {
-		d := c.diags.Errorf("gate-no-effect", r.Path.Key("mark"), "rule %q: a call that is denied sets no mark", r.Name)
+	if level := levelOf(r.Action); level != free && r.Mark != "" {
+		add := c.diags.Errorf
+		if level != denies { // a person may allow the call once this can be asked
+			add = c.diags.Warnf
+		}
+		d := add("gate-no-effect", r.Path.Key("mark"), "rule %q: a call that is denied sets no mark", r.Name)
 		d.File, d.Hint = r.Doc, "set the mark with a rule whose action is warn"
 	}
 	if r.Reason != "" && r.ReasonExpression != "" {
@@ -220,8 +223,7 @@ func (k *ruleCheck) check(x *expression, t *tool) *checked {
 		out.findings = append(out.findings, finding{kind: "untyped", message: "input has no known type, so nothing checks what the rule reads of it"})
 	}
 	est, err := env.EstimateCost(a, k.priceOf(a, t))
-	out.cost = est.Max
-	if reads(a, "shell") {
+	if out.cost = min(est.Max, math.MaxInt64); reads(a, "shell") {
 		out.cost += reading(shell.MaxBytes) + k.scans(a)
 	}
 	if err != nil || out.cost > maxRuleCost {
@@ -260,33 +262,6 @@ func withoutShell(all []finding, t *tool) []finding {
 	return all
 }
 
-// priceOf prices what an expression reads of one tool, and of the calls before it.
-func (k *ruleCheck) priceOf(a *cel.Ast, t *tool) *pricing {
-	name := &shape{size: identifierSize}
-	p := *k.price
-	p.provider, p.ast, p.ranges = k.provider, a.NativeRep(), rangesOf(a)
-	p.roots = map[string]*shape{"input": t.input, "toolName": name, "agentName": name, "role": name, "runId": name, "taskId": name,
-		"toolCallId": name, "shell": k.shapes.shell, "budget": k.shapes.budget,
-		"marks":   {size: uint64(len(k.marks)), elem: name},
-		"history": {size: MaxHistory, elem: k.anyCall()}}
-	return &p
-}
-
-// anyCall is an earlier call whose input is as large, field by field, as that of any tool.
-func (k *ruleCheck) anyCall() *shape {
-	input := &shape{typ: types.DynType, size: k.limit, fields: map[string]*shape{}}
-	for _, t := range k.scope.tools {
-		for name, f := range t.input.fields {
-			if old := input.fields[name]; old == nil || f.size > old.size {
-				input.fields[name] = f
-			}
-		}
-	}
-	call := *k.shapes.call
-	call.fields = map[string]*shape{"toolName": call.fields["toolName"], "action": call.fields["action"], "input": input}
-	return &call
-}
-
 // wants says whether an expression gives what is wanted of it.
 func wants(a *cel.Ast, want *cel.Type) (finding, bool) {
 	t := a.OutputType()
@@ -318,147 +293,6 @@ func firstRead(a *cel.Ast, name string) (at common.Location) {
 func reads(a *cel.Ast, name string) (found bool) {
 	walk(a.NativeRep().Expr(), nil, func(e ast.Expr, shadow []string) { found = found || isVariable(e, name, shadow) })
 	return found
-}
-
-// inspect refuses what the checker takes and no rule may do: building messages, and patterns that are no literals or
-// too dear. It notes the price of every pattern in steps.
-func inspect(a *cel.Ast, steps map[string]uint64) (out []finding) {
-	add := func(e ast.Expr, message, hint string) {
-		out = append(out, finding{kind: "type", node: e.ID(), at: startOf(a.NativeRep(), e.ID()), message: message, hint: hint})
-	}
-	walk(a.NativeRep().Expr(), nil, func(e ast.Expr, _ []string) {
-		if e.Kind() == ast.StructKind {
-			add(e, "a rule cannot build "+e.AsStruct().TypeName(), "compare the fields instead")
-			return
-		}
-		pattern, price := patternOf(e)
-		if pattern == nil {
-			return
-		}
-		text, ok := stringOf(pattern)
-		if !ok {
-			add(pattern, fmt.Sprintf("the pattern of %s must be a literal", e.AsCall().FunctionName()), "write the pattern itself, in quotes")
-			return
-		}
-		n, err := price(text)
-		if err != nil {
-			add(pattern, err.Error(), "")
-			return
-		}
-		steps[text] = max(steps[text], n)
-	})
-	return out
-}
-
-// patternOf gives the pattern argument of a call, and what prices it.
-func patternOf(e ast.Expr) (ast.Expr, func(string) (uint64, error)) {
-	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) == 0 {
-		return nil, nil
-	}
-	args := e.AsCall().Args()
-	switch e.AsCall().FunctionName() {
-	case "matches": // s.matches(p) and matches(s, p)
-		return args[len(args)-1], patternSteps
-	case "globMatch":
-		return args[0], globSteps
-	}
-	return nil, nil
-}
-
-// suspicious finds words that pruning would silently turn into "never": a tool that does not exist, a field that no
-// tool in scope has, a mark that nothing sets.
-func (k *ruleCheck) suspicious(loose *cel.Ast) (out []finding) {
-	a := loose.NativeRep()
-	walk(a.Expr(), nil, func(e ast.Expr, shadow []string) {
-		if isInputTest(e, shadow) && !k.scope.anyHas(e.AsSelect().FieldName()) {
-			name := e.AsSelect().FieldName()
-			out = append(out, finding{kind: "type", node: e.ID(), at: startOf(a, e.ID()), name: name,
-				message: fmt.Sprintf("input has no field %q", name), hint: takes(k.scope.tools, name)})
-		}
-		isTool := func(e ast.Expr) bool { return isVariable(e, "toolName", shadow) || isToolOf(a, e) }
-		for _, lit := range wordsBeside(e, isTool) {
-			if w, _ := stringOf(lit); !slices.Contains(k.names, w) && !teamless(k.rule) {
-				out = append(out, finding{kind: "unknown-tool", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
-					message: fmt.Sprintf("there is no tool %q", w), hint: k.toolHint(w)})
-			}
-		}
-		for _, lit := range wordsBeside(e, func(e ast.Expr) bool { return isVariable(e, "marks", shadow) }) {
-			if w, _ := stringOf(lit); !slices.Contains(k.marks, w) {
-				out = append(out, k.unset(w, finding{node: lit.ID(), at: startOf(a, lit.ID())}))
-			}
-		}
-		if !k.scope.foreign {
-			out = append(out, k.strangers(e, a, shadow)...)
-		}
-	})
-	return out
-}
-
-// unset is about a mark that no rule in force sets. In a shared document it may be one that only some teams use.
-func (k *ruleCheck) unset(mark string, f finding) finding {
-	f.kind, f.name, f.message = "unknown-mark", mark, fmt.Sprintf("no rule sets the mark %q", mark)
-	f.hint = "add mark: " + mark + " to a rule whose action is warn"
-	if near := spec.Nearest(mark, k.marks); near != "" {
-		f.hint = fmt.Sprintf("did you mean %s?", near)
-	}
-	f.mild = k.scope.foreign
-	return f
-}
-
-// anyHas says whether some tool may have the field. An empty scope knows nothing.
-func (s scope) anyHas(field string) bool {
-	return len(s.tools) == 0 || slices.ContainsFunc(s.tools, func(t *tool) bool { return t.has(field) })
-}
-
-func (t *tool) has(field string) bool { return !t.input.closed() || t.input.fields[field] != nil }
-
-// strangers finds agents and roles that the team does not have: such a rule of the team would never match. A rule file
-// may be shared by teams, so there it is no fault.
-func (c *compiler) strangers(e ast.Expr, a *ast.AST, shadow []string) (out []finding) {
-	for _, lit := range wordsBeside(e, func(e ast.Expr) bool { return isVariable(e, "agentName", shadow) }) {
-		if w, _ := stringOf(lit); !slices.Contains(c.agentNames(), w) {
-			out = append(out, finding{kind: "unknown-agent", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
-				message: fmt.Sprintf("the team has no agent %q", w), hint: spec.DidYouMean(w, c.agentNames())})
-		}
-	}
-	for _, lit := range wordsBeside(e, func(e ast.Expr) bool { return isVariable(e, "role", shadow) }) {
-		if w, _ := stringOf(lit); w != "" && !slices.Contains(c.in.Roles, w) {
-			out = append(out, finding{kind: "unknown-role", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
-				message: fmt.Sprintf("the team requires no role %q", w), hint: spec.DidYouMean(w, c.in.Roles)})
-		}
-	}
-	return out
-}
-
-func (c *compiler) agentNames() []string {
-	names := make([]string, len(c.in.Agents))
-	for i, a := range c.in.Agents {
-		names[i] = a.Name
-	}
-	return names
-}
-
-// wordsBeside gives the literals that something is compared with.
-func wordsBeside(e ast.Expr, is func(ast.Expr) bool) (out []ast.Expr) {
-	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
-		return nil
-	}
-	switch e.AsCall().FunctionName() {
-	case operators.Equals, operators.NotEquals, operators.In:
-	default:
-		return nil
-	}
-	for i, side := range e.AsCall().Args() {
-		if !is(side) {
-			continue
-		}
-		for _, lit := range literals(e.AsCall().Args()[1-i]) {
-			if _, ok := stringOf(lit); ok {
-				out = append(out, lit)
-			}
-		}
-	}
-	return out
 }
 
 // judges makes the programs for the tools that somebody reaches, and puts them before their calls.

@@ -1,16 +1,15 @@
 package policies
 
 import (
-	"cmp"
 	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 
 	"github.com/open-multi-agent/oma/policies/shell"
@@ -44,9 +43,10 @@ const (
 type pricing struct {
 	roots    map[string]*shape // by variable
 	provider *provider
-	ast      *ast.AST            // of the expression that is priced, with its types
-	ranges   map[string]ast.Expr // what loops go over, by the name of their variable
-	limit    uint64              // size of what no schema bounds
+	ast      *ast.AST // of the expression that is priced, with its types
+	bound    bindings
+	sizes    sizes
+	limit    uint64 // size of what no schema bounds
 	// steps has the patterns of one rule and what one character costs to match, in steps.
 	steps map[string]uint64
 }
@@ -61,87 +61,77 @@ func (p *pricing) EstimateSize(n checker.AstNode) *checker.SizeEstimate {
 	return &checker.SizeEstimate{Max: p.size(n.Path(), n.Expr())}
 }
 
-// size follows a path, or where the estimate has lost it, as behind filter(), the types of what is read.
-func (p *pricing) size(path []string, e ast.Expr) uint64 {
-	if len(path) > 0 {
-		if s := p.roots[path[0]].at(path[1:]); s != nil && s.size > 0 {
-			return s.size
-		}
-	}
-	switch {
-	case e == nil || p.ast == nil:
-	case e.Kind() == ast.SelectKind:
-		sel := e.AsSelect()
-		if t := p.ast.GetType(sel.Operand().ID()); t != nil && t.Kind() == types.StructKind {
-			if obj := p.provider.objects[t.TypeName()]; obj != nil && obj.fields[sel.FieldName()] != nil {
-				return cmp.Or(obj.fields[sel.FieldName()].size, p.limit)
-			}
-		}
-		if root, ok := pathOf(e); ok {
-			if steps := strings.Split(root, "."); p.roots[steps[0]] != nil {
-				return cmp.Or(p.roots[steps[0]].at(steps[1:]).bound(), p.limit)
-			}
-		}
-	case e.Kind() == ast.IdentKind:
-		if over, ok := stringsOf(p.ranges[e.AsIdent()]); ok {
-			return longest(over)
-		}
-		return cmp.Or(p.roots[e.AsIdent()].bound(), p.limit)
-	case e.Kind() == ast.ComprehensionKind: // no macro gives more than it was given
-		return p.size(nil, e.AsComprehension().IterRange())
-	}
-	return p.limit
-}
-
-// rangesOf gives what the loops of an expression go over. A name that two loops take is left out.
-func rangesOf(a *cel.Ast) map[string]ast.Expr {
-	ranges, twice := map[string]ast.Expr{}, map[string]bool{}
-	walk(a.NativeRep().Expr(), nil, func(e ast.Expr, _ []string) {
-		if e.Kind() == ast.ComprehensionKind {
-			c := e.AsComprehension()
-			twice[c.IterVar()] = ranges[c.IterVar()] != nil
-			ranges[c.IterVar()] = c.IterRange()
-		}
-	})
-	for name := range twice {
-		if twice[name] {
-			delete(ranges, name)
-		}
-	}
-	return ranges
-}
-
-func longest(words []string) (n uint64) {
-	for _, w := range words {
-		n = max(n, uint64(len(w)))
-	}
-	return n
-}
-
 // EstimateCallCost implements checker.CostEstimator.
 func (p *pricing) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	nodes := args
 	if target != nil {
 		nodes = append([]checker.AstNode{*target}, args...)
 	}
-	if function == "classifyBash" && len(nodes) == 1 {
-		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: reading(p.sizeOf(nodes[0]))}}
-	}
-	if len(nodes) != 2 {
-		return nil
-	}
 	var cost uint64
-	switch function {
-	case "matches":
+	switch {
+	case function == "classifyBash" && len(nodes) == 1:
+		cost = reading(p.sizeOf(nodes[0]))
+	case function == "matches" && len(nodes) == 2:
 		cost = p.match(nodes[1].Expr(), p.sizeOf(nodes[0]))
-	case "globMatch":
+	case function == "globMatch" && len(nodes) == 2:
 		cost = p.match(nodes[0].Expr(), p.sizeOf(nodes[1]))
-	case "within":
+	case function == "within" && len(nodes) == 2:
 		cost = scan(p.sizeOf(nodes[0]), 1) + scan(p.sizeOf(nodes[1]), 1)
-	default:
-		return nil
+	case len(nodes) == 1 && readsText(function, nodes[0].Type()):
+		cost = scan(p.sizeOf(nodes[0]), 1)
+	case len(nodes) == 2 && p.ast != nil:
+		cost = p.lookup(function, nodes[0], nodes[1])
+	}
+	if cost == 0 {
+		return nil // CEL's own figure is right
 	}
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: cost}}
+}
+
+// readsText says that a function goes through the text it is given, which CEL's own estimate takes to cost nothing.
+func readsText(function string, of *types.Type) bool {
+	switch of.Kind() {
+	case types.StringKind, types.BytesKind, types.DynKind, types.AnyKind:
+	default:
+		return false
+	}
+	switch function {
+	case "size", "int", "uint", "double", "bool", "duration", "timestamp":
+		return true
+	}
+	return false
+}
+
+// lookup prices comparing lists, maps and objects, which CEL takes to be flat, and finding a key. 0: CEL's own figure is
+// right.
+func (p *pricing) lookup(function string, l, r checker.AstNode) uint64 {
+	switch function {
+	case operators.Equals, operators.NotEquals:
+		if scalar(l.Type()) && scalar(r.Type()) {
+			return 0
+		}
+		return min(p.weight(l.Expr()), p.weight(r.Expr()))
+	case operators.Index, operators.OptIndex:
+		if text := r.Type().Kind(); text == types.StringKind || text == types.DynKind {
+			return scan(p.sizeOf(r), 1)
+		}
+	case operators.In:
+		return p.search(l, r)
+	}
+	return 0
+}
+
+// search prices x in y.
+func (p *pricing) search(x, y checker.AstNode) uint64 {
+	t := y.Type()
+	switch {
+	case t.Kind() == types.MapKind:
+		return scan(p.sizeOf(x), 1)
+	case t.Kind() == types.ListKind && scalar(x.Type()) && scalar(t.Parameters()[0]):
+		return 0
+	}
+	items := p.sizeOf(y)
+	return sum(items, min(p.weight(y.Expr()), times(items, p.weight(x.Expr()))))
 }
 
 func (p *pricing) sizeOf(n checker.AstNode) uint64 {

@@ -129,10 +129,7 @@ func (c cover) note(ctx context.Context, p cel.Program, nodes []ast.Expr, r *Req
 
 // request makes a call of an example, if the rule looks at such calls.
 func (c cover) request(ex *spec.CallExample) (*Request, bool) {
-	name := ex.ToolName
-	if name == "" && len(c.rule.Tools) == 1 {
-		name = c.rule.Tools[0]
-	}
+	name := cmp.Or(ex.ToolName, onlyTool(c.rule))
 	agent := cmp.Or(ex.AgentName, c.rule.Agent)
 	info, ok := c.tool(agent, name)
 	if !ok || !looksAt(c.rule, name) || !governs(c.rule, agent) {

@@ -21,6 +21,8 @@ type Request struct {
 	ToolCallID string
 	// Consequential says that the tool is.
 	Consequential bool
+	// Mask takes secrets out of what rules add to the record, before that is cut. nil: nothing does.
+	Mask func(string) string
 	// Situation is what came before. Of History the last MaxHistory calls count.
 	spec.Situation
 }

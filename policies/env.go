@@ -48,9 +48,6 @@ func newProvider() (*provider, error) {
 	return &provider{Registry: reg, objects: map[string]*shape{}, missed: map[string]*shape{}}, nil
 }
 
-// adapter hides that it is a registry, which Extend would copy for every tool.
-type adapter struct{ types.Adapter }
-
 // vocabulary is what rules of one origin can name. Rules from above the team file have their own, since nothing that
 // the team declares may change what they see.
 type vocabulary struct {
@@ -120,6 +117,9 @@ func newShapes(p *provider, limit uint64) (s shapes, err error) {
 	}
 	if s.risk, err = declare(p, riskType, riskSchema); err != nil {
 		return s, err
+	}
+	for _, f := range []*shape{s.shell, s.risk} { // so that a misspelt code is an error
+		f.fields["findings"].elem.fields["code"].words = shell.Codes()
 	}
 	if s.budget, err = declare(p, budgetType, budgetSchema); err != nil {
 		return s, err

@@ -50,10 +50,7 @@ func (x exampleRun) fail(code string, path spec.Path, format string, args ...any
 }
 
 func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
-	name := ex.ToolName
-	if name == "" && len(x.rule.Tools) == 1 {
-		name = x.rule.Tools[0]
-	}
+	name := cmp.Or(ex.ToolName, onlyTool(x.rule))
 	if name == "" {
 		x.fail("gate-example", path, "the example does not say which tool is called").Hint = "add toolName"
 		return
@@ -84,6 +81,14 @@ func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	case got && !want:
 		x.fail("gate-example", path, "this call must not match, and does")
 	}
+}
+
+// onlyTool gives the tool of a rule that names exactly one. Empty: there is no such tool.
+func onlyTool(r *spec.PlanRule) string {
+	if len(r.Tools) != 1 || strings.Contains(r.Tools[0], "*") {
+		return ""
+	}
+	return r.Tools[0]
 }
 
 // input decodes an example as the door decodes a call.

@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/open-multi-agent/oma/spec"
 )
 
 // linter finds in a checked expression what the checker takes and what cannot be meant: a comparison with a word that
@@ -177,15 +179,29 @@ func (l *linter) compare(c ast.CallExpr) {
 		for _, lit := range literals(c.Args()[1-i]) {
 			if s, ok := stringOf(lit); ok && !slices.Contains(words, s) {
 				l.add(lit, finding{kind: "enum", name: s, past: l.past(side),
-					message: fmt.Sprintf("%q is never a value here", s), hint: "the values are " + strings.Join(words, ", ")})
+					message: fmt.Sprintf("%q is never a value here", s), hint: meant(s, words)})
 			}
 		}
 	}
 }
 
-func literals(e ast.Expr) []ast.Expr {
-	if e.Kind() == ast.ListKind {
+// manyWords is how many values a hint lists where one of them was probably meant.
+const manyWords = 8
+
+func meant(word string, words []string) string {
+	if near := spec.Nearest(word, words); near != "" && len(words) > manyWords {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return "the values are " + strings.Join(words, ", ")
+}
+
+// literals gives the items of a list, and what ?: can give.
+func literals(e ast.Expr) (out []ast.Expr) {
+	switch {
+	case e.Kind() == ast.ListKind:
 		return e.AsList().Elements()
+	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Conditional:
+		return append(literals(e.AsCall().Args()[1]), literals(e.AsCall().Args()[2])...)
 	}
 	return []ast.Expr{e}
 }

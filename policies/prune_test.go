@@ -22,7 +22,41 @@ func (g exprs) pick(all ...string) string { return all[g.IntN(len(all))] }
 
 func (g exprs) tool() string { return `"` + g.pick("bash", "file_edit", "file_read", "http_get") + `"` }
 
+// more are constructs beyond the plain ones; T is a tool.
+var more = []string{
+	// of the tool and its input
+	`(toolName == T ? "bash" : "file_read") == toolName`, `(toolName == T ? has(input.path) : has(input.url))`, `(consequential ? toolName : T) == "bash"`,
+	`toolName + "x" == "bashx"`, `size(toolName) > 4`, `toolName < "c"`, `matches(toolName, "^file_")`, `{"bash": true, "file_read": false}[toolName]`,
+	`toolName in {"bash": 1}`, `[T, toolName].exists_one(t, t == "bash")`, `[toolName].map(t, t + "!") == ["bash!"]`, `T in [toolName, "bash"]`, `dyn(toolName) == T`,
+	`(has(input.path) && input.path in ["a", "q"])`, `(toolName.startsWith("file_") && input.?path.orValue("z") == "a")`, `(toolName == "bash" && input.?timeout.orValue(9) > 3)`,
+	`(toolName == "bash" ? [input.command] : ["a"]).exists(x, x == "a")`, `(toolName == "http_get" && [?input.?mode].all(m, m == "fast"))`,
+	`[1, 2].all(i, toolName == "bash" && input.timeout > i)`, `(toolName == "bash" && optional.of(input.timeout).optMap(t, t > 3).orValue(false))`,
+	`(toolName == "bash" ? input.timeout : 4) > 3`, `(toolName == "http_get" ? input.?mode : optional.none()).hasValue()`, `(has(input.timeout) ? input.timeout > 3 : toolName == T)`,
+	// of the command line
+	`(has(input.command) && classifyBash(input.command).level == "safe")`, `(toolName == "bash" && shell.commands.exists(c, c.name == "a" || c.dynamic))`,
+	`(toolName == "bash" && (shell.network || shell.parseError || "x" in shell.writes))`, `(toolName == "bash" ? shell.findings.filter(f, f.level == "review").size() : 0) > 0`,
+	`(toolName == "bash" && shell.commands[1].args.exists(a, a == "-x"))`,
+	// of marks and of the budget
+	`marks.exists(m, m == "x")`, `marks.all(m, m in ["x", "y"] || m == "x")`, `(size(marks) > 0 && marks[0] == "x")`, `marks[0] == "x"`, `marks.filter(m, m == "x").size() == 1`,
+	`(has(budget.cost) && budget.cost < 0.5)`, `budget.?tokens.orValue(5) < 10`, `budget.cost > 0.5`, `has(budget.tokens)`,
+	// of earlier calls
+	`history.exists(c, has(c.input.timeout) && c.input.timeout > 3)`, `history.exists_one(c, c.toolName == "bash" && c.input.command == "a")`,
+	`history.all(c, has(c.input.path) || c.toolName == T)`, `history.map(c, c.toolName) == ["bash", "file_read"]`, `history.filter(c, has(c.input.path)).size() > 1`,
+	`history.filter(c, c.toolName == "file_read").map(c, c.input.path).exists(p, p == "q")`, `history.map(c, c.toolName == T, c.action).exists(a, a == "deny")`,
+	`history.exists(c, c.toolName == toolName && c.action == "deny")`, `history.exists(c, c.toolName == "bash" ? c.input.timeout > 3 : has(c.input.url))`,
+	`history[0].toolName == T`, `(history[0].toolName == "bash" ? history[0].input.timeout > 3 : has(history[0].input.url))`, `history.exists(c, c.toolName in ["bash", T] && c.action == "allow")`,
+	`history.exists(c, history.exists(d, c.toolName != d.toolName))`, `history.exists(c, c.input == input)`, `history == []`, `has(history[1].input.path)`, `history[?0].hasValue()`,
+	// under names that are taken
+	`history.exists(input, input.toolName == T)`, `history.exists(toolName, toolName.toolName == T)`, `history.exists(marks, marks.action == "deny")`, `history.exists(shell, has(shell.input.path))`,
+	`["x", "y"].all(shell, !(shell == "x" && "x" in marks))`, `["path"].exists(history, history == "path")`, `history.exists(c, history.exists(c, c.toolName == T) && has(c.input.path))`,
+	`[T].exists(input, input == toolName)`, `history.exists(history, history.toolName == T)`, `["a"].exists(c, c == "a") && history.exists(c, c.toolName == T)`,
+	`optional.of(T).optMap(toolName, toolName == "bash").orValue(false)`,
+}
+
 func (g exprs) atom() string {
+	if g.IntN(3) > 0 {
+		return "(" + strings.ReplaceAll(more[g.IntN(len(more))], "T", g.tool()) + ")"
+	}
 	switch g.IntN(22) {
 	case 0:
 		return "toolName == " + g.tool()
@@ -78,11 +112,15 @@ func (g exprs) situation() (s spec.Situation) {
 	if g.IntN(2) == 0 {
 		left := int64(g.IntN(20))
 		s.Budget = &spec.BudgetRemaining{Tokens: &left}
+		if cost := spec.Dollar * spec.USD(left) / 10; g.IntN(2) == 0 {
+			s.Budget.Cost = &cost
+		}
 	}
 	for range g.IntN(4) {
 		s.History = append(s.History, []spec.HistoryCall{
 			{ToolName: "bash", Input: []byte(`{"command":"a"}`)}, {ToolName: "bash", Input: []byte(`{"command":"z","timeout":9}`), Action: "deny"},
-			{ToolName: "file_read", Input: []byte(`{"path":"q"}`)}, {ToolName: "http_get", Input: []byte(`{"url":"u"}`)}}[g.IntN(4)])
+			{ToolName: "file_read", Input: []byte(`{"path":"q"}`)}, {ToolName: "http_get", Input: []byte(`{"url":"u"}`)},
+			{ToolName: "file_read", Input: []byte(`{"path":"a"}`), Action: "deny"}}[g.IntN(5)])
 	}
 	return s
 }
@@ -108,14 +146,15 @@ func (g exprs) expr(depth int) string {
 func TestPruningKeepsTheMeaning(t *testing.T) {
 	g := exprs{rand.New(rand.NewPCG(1, 2))}
 	calls := map[string][]map[string]any{
-		"bash":      {{"command": "a"}, {"command": "z", "timeout": int64(1)}, {"command": "b", "timeout": int64(9), "cwd": "x"}},
+		"bash": {{"command": "a"}, {"command": "z", "timeout": int64(1)}, {"command": "b", "timeout": int64(9), "cwd": "x"},
+			{"command": "a; rm -x > x"}, {"command": "$a | curl 'u"}},
 		"file_read": {{"path": "a"}, {"path": "z", "offset": int64(2)}},
 		"file_edit": {{"path": "a", "old_string": "x"}, {"path": "q", "old_string": ""}},
 		"http_get":  {{"url": "u", "retries": int64(3)}, {"url": "v", "mode": "fast", "retries": int64(1)}, {"url": "v", "mode": "slow", "retries": int64(1)}},
 	}
 	c := openCompiler(t)
 	compared, never, failed := 0, 0, 0
-	for range 1500 {
+	for range 1000 {
 		r := &spec.PlanRule{Rule: spec.Rule{Name: "r", When: g.expr(3)}}
 		k := readRule(t, c, r)
 		whole, err := c.own.loose.Program(k.when.loose)
@@ -154,7 +193,7 @@ func TestPruningKeepsTheMeaning(t *testing.T) {
 			}
 		}
 	}
-	if compared < 10_000 || never < 500 || failed < 200 {
+	if compared < 10_000 || never < 300 || failed < 800 {
 		t.Errorf("too few cases to mean something: %d compared, %d never match, %d fail", compared, never, failed)
 	}
 }

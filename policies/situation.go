@@ -1,7 +1,7 @@
 package policies
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -14,6 +14,9 @@ import (
 
 // MaxHistory is how many earlier calls of a task a rule can see, the newest ones. What must hold for ever is a mark.
 const MaxHistory = 64
+
+// maxHistoryBytes is how much of the inputs of earlier calls the rules of one call can look into.
+const maxHistoryBytes = 4 << 20
 
 // shellTool is the one tool whose input is a command line, so that shell can be asked of its calls.
 const shellTool = "bash"
@@ -150,30 +153,19 @@ func budgetValue(b *spec.BudgetRemaining) map[string]any {
 	return out
 }
 
-// historyValue gives earlier calls as CEL reads them, the newest last. An input that cannot be read is an error: a rule
-// that looks must not find less than there was.
-func (s *Set) historyValue(r *Request) ([]any, error) {
+// historyValue gives earlier calls as CEL reads them, the newest last.
+func (s *Set) historyValue(r *Request) []any {
 	calls := r.History
 	if len(calls) > MaxHistory {
 		calls = calls[len(calls)-MaxHistory:]
 	}
-	out := make([]any, len(calls))
+	out, left := make([]any, len(calls)), maxHistoryBytes
 	for i, c := range calls {
-		input := map[string]any{}
-		if len(c.Input) > 0 {
-			var err error
-			if input, err = canon.Arguments(string(c.Input)); err != nil {
-				return nil, fmt.Errorf("an earlier call cannot be read")
-			}
-		}
+		input := &earlierInput{text: c.Input, left: &left}
 		if g := s.calls[callKey{r.AgentName, c.ToolName}]; g != nil {
-			canon.Shape(g.schema, input)
+			input.schema = g.schema
 		}
-		action := c.Action
-		if action == "" {
-			action = spec.ActionAllow
-		}
-		out[i] = map[string]any{"toolName": c.ToolName, "action": action, "input": input}
+		out[i] = map[string]any{"toolName": c.ToolName, "action": cmp.Or(c.Action, spec.ActionAllow), "input": input}
 	}
-	return out, nil
+	return out
 }

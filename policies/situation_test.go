@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,22 @@ func TestRulesOverWhatCameBefore(t *testing.T) {
 			`error when: rule "r": judging one call may cost 25192130 units; at most 10000000 are allowed [gate-cost] | look at less: bound the field with maxLength or maxItems, or test a shorter one`},
 		{"marks", `"secrets" in marks`, ""},
 		{"marks, misspelt", `"secret" in marks`, `error when 1:2+6: rule "r": no rule sets the mark "secret" [unknown-mark] | did you mean secrets?`},
+		{"marks, misspelt, in a loop", `marks.exists(m, m == "secret")`, `error when 1:23+6: rule "r": no rule sets the mark "secret" [unknown-mark] | did you mean secrets?`},
+		{"marks, misspelt, by a loop", `["secret"].exists(m, m in marks)`, `error when 1:3+6: rule "r": no rule sets the mark "secret" [unknown-mark] | did you mean secrets?`},
+		{"marks, misspelt, by a choice", `(consequential ? "secret" : "secrets") in marks`,
+			`error when 1:19+6: rule "r": no rule sets the mark "secret" [unknown-mark] | did you mean secrets?`},
+		{"marks, misspelt, by number", `size(marks) > 0 && marks[0] == "secret"`, `error when 1:33+6: rule "r": no rule sets the mark "secret" [unknown-mark] | did you mean secrets?`},
+		{"marks, another list in the loop", `["secret"].exists(marks, marks == "secret")`, ""},
+		{"no such tool, in a loop", `["bash", "bsah"].exists(t, t == toolName)`, `error when 1:11+4: rule "r": there is no tool "bsah" [unknown-tool] | did you mean bash?`},
+		{"no such agent, in a loop", `["z"].exists(x, agentName == x)`, `error when 1:3+1: rule "r": the team has no agent "z" [unknown-agent] | did you mean a?`},
+		{"history, has a field that no tool has", `history.exists(c, has(c.input.pth))`,
+			`error when 1:31+3: rule "r": c.input has no field "pth" [gate-type] | file_edit takes old_string, path; file_read takes offset, path`},
+		{"history, has a field, by number", `size(history) > 0 && has(history[0].input.pth)`,
+			`error when 1:43+3: rule "r": the value has no field "pth" [gate-type] | file_edit takes old_string, path; file_read takes offset, path`},
+		{"history, the first of none", `history[0].toolName == "bash"`,
+			`warning when 1:1+7: rule "r": history may hold less, and reading past its end then fails [gate-optional] | write size(history) > … && …`},
+		{"history, the first of some", `size(history) > 0 && history[0].toolName == "bash"`, ""},
+		{"history, the first, if any", `history[?0].optMap(c, c.toolName == "bash").orValue(false)`, ""},
 		{"budget, guarded", `has(budget.tokens) && budget.tokens < 100`, ""},
 		{"budget, unguarded", `budget.tokens < 100`,
 			`warning when 1:8+6: rule "r": "tokens" may be left out, and reading it then fails [gate-optional] | write has(budget.tokens) && …`},
@@ -47,6 +64,8 @@ func TestRulesOverWhatCameBefore(t *testing.T) {
 		{"shell, of a command", `toolName == "bash" && shell.commands.exists(c, c.name == "git" && c.args.exists(a, a == "push"))`, ""},
 		{"shell, of a command, misspelt", `toolName == "bash" && shell.commands.exists(c, c.nam == "git")`,
 			`error when 1:50+3: rule "r": c has no field "nam" [gate-type] | c has args, assignments, dynamic, name, path`},
+		{"shell, a code that no finding has", `toolName == "bash" && shell.findings.exists(f, f.code == "pipe-to-shel")`,
+			`error when 1:59+12: rule "r": "pipe-to-shel" is never a value here [gate-enum] | did you mean pipe-to-shell?`},
 		{"classifyBash", `toolName == "bash" && classifyBash(input.command).level == "hihg"`,
 			`error when 1:61+4: rule "r": "hihg" is never a value here [gate-enum] | the values are safe, review, high`},
 	} {
@@ -118,6 +137,7 @@ func TestMarks(t *testing.T) {
 
 // What an earlier call was is seen as it was judged: shaped, the newest last, and no more than 64 of them.
 func TestHistory(t *testing.T) {
+	broken := []spec.HistoryCall{{ToolName: "file_read", Input: []byte(`{"path":`)}}
 	for _, c := range []struct {
 		name, when string
 		calls      []spec.HistoryCall
@@ -129,7 +149,12 @@ func TestHistory(t *testing.T) {
 		{"allowed unless said", `history.all(c, c.action == "allow")`, calls("a"), "matched"},
 		{"the last ones", `size(history) == 64 && dyn(history[0].input).path == "36"`, numbered(100), "matched"},
 		{"CE-01 a field that is not there", `history.exists(c, dyn(c).input.nope == "x")`, calls("a"), "error"},
-		{"one that cannot be read", `history.exists(c, c.action == "deny")`, []spec.HistoryCall{{ToolName: "bash", Input: []byte(`{"command":`)}}, "error"},
+		{"one that cannot be read", `history.exists(c, dyn(c).input.command == "x")`, broken, "error"},
+		{"one that cannot be read, whatever else is true", `history.exists(c, dyn(c).input == {}) || has(input.path)`, broken, "error"},
+		{"more than rules can look into", `history.all(c, c.toolName == "file_read" && size(c.input.path) > 9)`, large(5), "error"},
+		{"as much as rules can look into", `history.all(c, c.toolName == "file_read" && size(c.input.path) > 9)`, large(3), "matched"},
+		{"more, and no rule looks into it", `history.all(c, c.toolName == "file_read")`, large(64), "matched"},
+		{"an input that no rule looks into is not read", `!history.exists(c, c.action == "deny")`, broken, "matched"},
 	} {
 		s := mustCompile(t, team([]spec.ToolInfo{fileRead, httpGet}, spec.Rule{When: c.when, Action: "warn"}))
 		d := s.Decide(t.Context(), Request{ToolName: "file_read", AgentName: "a", Input: map[string]any{"path": "x"}, Situation: spec.Situation{History: c.calls}})
@@ -144,6 +169,11 @@ func calls(paths ...string) (out []spec.HistoryCall) {
 		out = append(out, spec.HistoryCall{ToolName: "file_read", Input: fmt.Appendf(nil, `{"path":%q}`, p)})
 	}
 	return out
+}
+
+// large gives calls of a mebibyte each.
+func large(n int) []spec.HistoryCall {
+	return slices.Repeat(calls(strings.Repeat("x", 1<<20)), n)
 }
 
 func numbered(n int) []spec.HistoryCall {
@@ -220,7 +250,21 @@ func TestReasonsAndAnnotations(t *testing.T) {
 	}
 }
 
+// A mark of a rule that denies is never set. Nobody can be asked yet, so ask and suspend set none either.
+func TestMarksThatAreNeverSet(t *testing.T) {
+	for action, want := range map[string]string{"deny": "error", "ask": "warning", "suspend": "warning", "warn": ""} {
+		_, ds := Compile(team([]spec.ToolInfo{bash}, spec.Rule{When: "true", Action: action, Mark: "m"}))
+		if got := show(ds); want == "" && got != "" || !strings.HasPrefix(got, want) || want != "" && !strings.Contains(got, "sets no mark [gate-no-effect]") {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+}
+
 func TestToolPatterns(t *testing.T) {
+	_, ds := Compile(team(everyTool(), spec.Rule{Tools: []string{"file_*"}, When: `true`, Examples: &spec.RuleExamples{Matches: []spec.CallExample{{Input: []byte(`{"path":"x"}`)}}}}))
+	if !strings.Contains(show(ds), "the example does not say which tool is called [gate-example] | add toolName") {
+		t.Error(show(ds))
+	}
 	for pattern, want := range map[string]bool{"*": true, "file_*": true, "*_read": true, "f*_*d": true, "file_read": true, "file_read*": true,
 		"file": false, "*_write": false, "file_*_read": false, "ffile*": false} {
 		if got := nameMatches(pattern, "file_read"); got != want {
@@ -235,7 +279,7 @@ func TestToolPatterns(t *testing.T) {
 	if strings.Join(tools, " ") != "file_edit file_read" {
 		t.Error(tools)
 	}
-	_, ds := Compile(team(everyTool(), spec.Rule{Tools: []string{"mcp_*"}, When: `true`}))
+	_, ds = Compile(team(everyTool(), spec.Rule{Tools: []string{"mcp_*"}, When: `true`}))
 	if !strings.Contains(show(ds), `there is no tool "mcp_*" [unknown-tool]`) {
 		t.Error(show(ds))
 	}

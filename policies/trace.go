@@ -2,21 +2,14 @@ package policies
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/open-multi-agent/oma/spec"
-	"github.com/open-multi-agent/oma/spec/canon"
 )
-
-// maxValueRunes bounds a value that is shown of what a rule read.
-const maxValueRunes = 256
 
 // trace is a rule as it was written, for all tools, so that it can be evaluated again with a record of every value.
 type trace struct {
@@ -35,6 +28,7 @@ func (s *Set) Explain(ctx context.Context, r Request, d *spec.Decision) {
 	if g == nil {
 		return
 	}
+	vars := variables{set: s, request: &r}
 	for i := range d.Rules {
 		out := &d.Rules[i]
 		if levelOf(out.Action) == free && out.Outcome == outcomeMatched {
@@ -42,10 +36,21 @@ func (s *Set) Explain(ctx context.Context, r Request, d *spec.Decision) {
 		}
 		for _, j := range g.rules {
 			if j.rule.Name == out.Name && j.rule.Source == out.Source {
-				out.When, out.Values = j.rule.When, s.values(ctx, j.rule, &r)
+				out.When, out.Values = j.rule.When, s.values(ctx, j.rule, &vars)
 			}
 		}
 	}
+}
+
+// Reads says whether a rule that judges calls of the agent and the tool reads a variable.
+func (s *Set) Reads(agent, tool, variable string) bool {
+	if s == nil || s.calls[callKey{agent, tool}] == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.calls[callKey{agent, tool}].rules, func(j *judge) bool {
+		t, ok := s.traces[j.rule]
+		return ok && reads(t.ast, variable)
+	})
 }
 
 // Seen is one rule that looked at a call.
@@ -63,7 +68,7 @@ func (s *Set) Look(ctx context.Context, r Request) (all []Seen) {
 	}
 	vars := variables{set: s, request: &r}
 	for _, j := range s.calls[callKey{r.AgentName, r.ToolName}].rules {
-		seen := Seen{Rule: j.rule, Outcome: "ignored", Values: s.values(ctx, j.rule, &r)}
+		seen := Seen{Rule: j.rule, Outcome: "ignored", Values: s.values(ctx, j.rule, &vars)}
 		switch matched, err := j.matches(ctx, &vars); {
 		case err != nil:
 			seen.Outcome, seen.Error = outcomeError, cause(err)
@@ -76,7 +81,7 @@ func (s *Set) Look(ctx context.Context, r Request) (all []Seen) {
 }
 
 // values evaluates a rule and gives what it read, in the order of the text. What && and || left out was not read.
-func (s *Set) values(ctx context.Context, r *spec.PlanRule, req *Request) (out []spec.ReadValue) {
+func (s *Set) values(ctx context.Context, r *spec.PlanRule, vars *variables) (out []spec.ReadValue) {
 	defer func() {
 		if recover() != nil { // the decision stands; there is only nothing more to say of it
 			out = nil
@@ -94,7 +99,8 @@ func (s *Set) values(ctx context.Context, r *spec.PlanRule, req *Request) (out [
 	if err != nil {
 		return nil
 	}
-	_, details, _ := p.Eval(&variables{set: s, request: req, plain: t.plain, meter: meter{ctx: ctx}})
+	vars.plain, vars.meter = t.plain, meter{ctx: ctx}
+	_, details, _ := p.Eval(vars)
 	if details == nil {
 		return nil
 	}
@@ -105,7 +111,7 @@ func (s *Set) values(ctx context.Context, r *spec.PlanRule, req *Request) (out [
 			continue
 		}
 		seen[read.path] = true
-		out = append(out, spec.ReadValue{Path: read.path, Value: clip(valueText(v), maxValueRunes)})
+		out = append(out, spec.ReadValue{Path: read.path, Value: vars.show(v)})
 	}
 	return out
 }
@@ -160,41 +166,4 @@ func readPath(e ast.Expr, shadow []string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// valueText shows a value as JSON. An error is that of a field which is not there, in the words a denial uses.
-func valueText(v ref.Val) string {
-	if err, failed := v.(*types.Err); failed {
-		return "(" + cause(err) + ")"
-	}
-	b, err := canon.Bytes(native(v))
-	if err != nil {
-		return "(no JSON)"
-	}
-	return string(b)
-}
-
-// native gives a CEL value as canon encodes it.
-func native(v any) any {
-	switch t := v.(type) {
-	case *types.Optional:
-		if !t.HasValue() {
-			return nil
-		}
-		return native(t.GetValue())
-	case types.Null:
-		return nil
-	case []ref.Val:
-		out := make([]any, len(t))
-		for i, x := range t {
-			out[i] = native(x)
-		}
-		return out
-	case ref.Val:
-		if inner := t.Value(); inner != v {
-			return native(inner)
-		}
-		return fmt.Sprint(t)
-	}
-	return v
 }

@@ -72,10 +72,7 @@ func (v *variables) made(name string) (any, bool) {
 		return v.budget, true
 	case "history":
 		if v.history == nil {
-			calls, err := v.set.historyValue(v.request)
-			if v.history = any(calls); err != nil {
-				v.history = types.WrapErr(err)
-			}
+			v.history = v.set.historyValue(v.request)
 		}
 		return v.history, true
 	}
@@ -94,10 +91,10 @@ func (v *variables) shell() any {
 			return types.NewErr("no such key: command")
 		}
 		facts := shell.Classify(text, levels)
-		if facts.Incomplete { // a rule that looks must not find less than there is
-			return types.WrapErr(errCut)
-		}
 		v.shells[which] = shellValue(facts)
+		if facts.Incomplete { // a rule that looks must not find less than there is
+			v.shells[which] = types.WrapErr(errCut)
+		}
 	}
 	return v.shells[which]
 }
@@ -151,7 +148,15 @@ func evaluateText(p cel.Program, v *variables) (text string, err error) {
 	case !ok:
 		return "", errNotText
 	}
-	return clip(string(s), maxTextRunes), nil
+	return clip(v.masked(string(s)), maxTextRunes), nil
+}
+
+// masked takes secrets out of a text. It comes before the text is cut: half a secret is found by nobody.
+func (v *variables) masked(s string) string {
+	if v.request.Mask == nil {
+		return s
+	}
+	return v.request.Mask(s)
 }
 
 // clip bounds a text, in runes.
@@ -197,8 +202,13 @@ func cause(err error) string {
 		return fmt.Sprintf("the input has no field %q", string(field))
 	case errors.Is(err, errPanic), errors.Is(err, errNotBool), errors.Is(err, errNotText), errors.Is(err, errSpent):
 		return msg
-	case errors.Is(err, errCut), strings.Contains(msg, errCut.Error()):
-		return errCut.Error()
+	}
+	for _, ours := range []error{errCut, errPast, errPastSize} { // which CEL may have wrapped in text of its own
+		if errors.Is(err, ours) || strings.Contains(msg, ours.Error()) {
+			return ours.Error()
+		}
+	}
+	switch {
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
 		return "it reads a field that is not there"
 	case strings.Contains(msg, "no such overload"):

@@ -50,7 +50,7 @@ func (g *guard) reproduce(r policies.Request, j *core.Judged) string {
 	if len(r.Marks) > 0 {
 		words = append(words, "--marks", strings.Join(r.Marks, ","))
 	}
-	if saysOf(j, "budget") && r.Budget != nil {
+	if g.reads(r, j, "budget") && r.Budget != nil {
 		if r.Budget.Tokens != nil {
 			words = append(words, "--remaining-tokens", strconv.FormatInt(*r.Budget.Tokens, 10))
 		}
@@ -58,7 +58,7 @@ func (g *guard) reproduce(r policies.Request, j *core.Judged) string {
 			words = append(words, "--remaining-cost", r.Budget.Cost.String())
 		}
 	}
-	if saysOf(j, "history") && len(r.History) > 0 {
+	if g.reads(r, j, "history") && len(r.History) > 0 {
 		history, err := json.Marshal(r.History)
 		if err != nil {
 			return ""
@@ -72,10 +72,15 @@ func (g *guard) reproduce(r policies.Request, j *core.Judged) string {
 	return line
 }
 
-// saysOf says whether a rule that forbade the call read a variable.
-func saysOf(j *core.Judged, variable string) bool {
-	return slices.ContainsFunc(j.Rules, func(r spec.RuleOutcome) bool {
-		return slices.ContainsFunc(r.Values, func(v spec.ReadValue) bool { return strings.Contains(v.Path, variable) })
+// reads says whether the denial hangs on a variable: a rule that forbade the call read it or, where none forbade it, a
+// rule that did not permit it may have.
+func (g *guard) reads(r policies.Request, j *core.Judged, variable string) bool {
+	forbids := func(o spec.RuleOutcome) bool { return o.When != "" }
+	if !slices.ContainsFunc(j.Rules, forbids) {
+		return g.rules.Reads(r.AgentName, r.ToolName, variable)
+	}
+	return slices.ContainsFunc(j.Rules, func(o spec.RuleOutcome) bool {
+		return slices.ContainsFunc(o.Values, func(v spec.ReadValue) bool { return strings.Contains(v.Path, variable) })
 	})
 }
 

@@ -54,6 +54,27 @@ func TestADenialExplainsItself(t *testing.T) {
 	}
 }
 
+// Where nothing forbade the call and nothing permitted it, the line holds what the rules that did not permit it read.
+func TestTheLineOfADenialByDefault(t *testing.T) {
+	calls := 0
+	m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if calls++; calls <= 2 {
+			return callTool("echo", `{"text":"x"}`), nil
+		}
+		return answerText("done"), nil
+	})
+	p := team(1, 1, spec.PlanRule{Source: "team", Rule: spec.Rule{Name: "first", When: `size(history) == 0`, Action: "allow"}})
+	p.Gates.Default = "deny"
+	res, err := run(t, p, m, toolMap{echo(func(context.Context, Invocation) spec.ToolResult { return spec.ToolResult{Text: "ran"} })}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := res.Receipt.Decisions
+	if len(d) != 2 || !d[0].Allowed() || d[1].Allowed() || !strings.HasSuffix(d[1].Reproduce, ` --history '[{"toolName":"echo","input":{"n":7,"text":"x"},"action":"allow"}]'`) {
+		t.Errorf("%+v", d)
+	}
+}
+
 // A call that may run is recorded with its marks and annotations alone.
 func TestAnAllowedCallHoldsNoValues(t *testing.T) {
 	d, _ := deniedBy(t, `{"text":"x"}`, nil, spec.Rule{Name: "mark", When: `input.text == "x"`, Action: "warn", Mark: "m"})

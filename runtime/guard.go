@@ -165,7 +165,7 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 	}
 	j := &core.Judged{Canonical: canonical, InputDigest: canon.Digest("input", canonical)}
 	r := policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
-		ToolCallID: c.ID, Consequential: tool.Consequential, Situation: c.Situation}
+		ToolCallID: c.ID, Consequential: tool.Consequential, Mask: g.mask, Situation: c.Situation}
 	j.Decision = g.rules.Decide(ctx, r)
 	g.describe(ctx, r, j)
 	if !j.Allowed() {
@@ -232,6 +232,23 @@ func (g *guard) use(id string, canonical []byte) bool {
 	digest, ok := g.permits[id]
 	delete(g.permits, id)
 	return ok && digest == canon.Digest("input", canonical)
+}
+
+// remember lets a call act that an earlier attempt judged and did not run.
+func (g *guard) remember(e *core.Effect, res *core.Result) {
+	if e.Kind == core.Judge && res.Judged != nil && res.Judged.Allowed() {
+		g.permit(strings.TrimSuffix(e.ID, "/judge"), res.Judged.InputDigest)
+	}
+}
+
+// unsure answers a call that an earlier attempt has asked for and not seen the end of: it may have run. One that only
+// reads runs again; of any other nobody here can know.
+func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
+	tool := g.agents[e.AgentName].tools[e.Call.Name]
+	if tool != nil && tool.ReadOnly {
+		return core.Result{}, false
+	}
+	return core.Result{Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
 }
 
 // act runs a call that was judged. The value that runs is decoded from what was judged.

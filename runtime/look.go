@@ -35,7 +35,7 @@ func (k *Checker) Look(ctx context.Context, c CheckCall) (*Looked, error) {
 	}
 	canon.Shape(tool.input.decoded, input)
 	out.Seen = k.r.rules.Look(ctx, policies.Request{ToolName: c.ToolName, Input: input, AgentName: c.AgentName, Role: c.Role, TaskID: c.TaskID,
-		ToolCallID: checkID, Consequential: tool.Consequential, Situation: c.Situation})
+		ToolCallID: checkID, Consequential: tool.Consequential, Mask: k.r.mask, Situation: c.Situation})
 	for i := range out.Seen {
 		for n, v := range out.Seen[i].Values {
 			out.Seen[i].Values[n].Value = k.r.mask(v.Value)
