@@ -24,6 +24,10 @@ func Above(paths []string) (*Policies, spec.Diagnostics) {
 	given := map[string]string{} // path by digest
 	named := map[string]string{} // path by policy
 	for _, path := range paths {
+		if path == "" {
+			all.Errorf("file-missing", "", "a policy without a name").Hint = "give each --policy a file, and leave no entry of OMA_POLICY empty"
+			continue
+		}
 		data, problem := readFile(path)
 		if problem != nil {
 			problem.File = path

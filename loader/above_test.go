@@ -97,7 +97,8 @@ func TestAboveProblems(t *testing.T) {
 		want  string
 	}{
 		{[]string{"gone.yaml"}, `gone.yaml: no file "gone.yaml" [file-missing]`},
-		{[]string{""}, `no file "" [file-missing]`},
+		{[]string{""}, `a policy without a name [file-missing]`},
+		{[]string{"a.yaml", ""}, `a policy without a name [file-missing]`},
 		{[]string{"."}, `.: "." is a folder, not a file [file-not-regular]`},
 		{[]string{"team.yaml"}, `team.yaml:2:7: kind is "Team", want Policy [wrong-kind]`},
 		{[]string{"empty.yaml"}, `empty.yaml:1:1: the policy has neither rules nor limits [policy-empty]`},

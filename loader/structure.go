@@ -90,9 +90,9 @@ func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
 			ds.Errorf("missing-key", at, `missing "env" or "file" in %s`, at).Hint = "add env: NAME, the variable that holds the key"
 		}
 	}, "providers", "*", "apiKey")
-	each(func(m map[string]any, at spec.Path) { homeless(m, "cwd", at, ds) }, "defaults")
-	each(func(m map[string]any, at spec.Path) { homeless(m, "cwd", at, ds) }, "agents", "*")
-	each(func(m map[string]any, at spec.Path) { homeless(m, "file", at, ds) }, "providers", "*", "apiKey")
+	each(func(m map[string]any, at spec.Path) { unfollowed(m, "cwd", home, at, ds) }, "defaults")
+	each(func(m map[string]any, at spec.Path) { unfollowed(m, "cwd", home, at, ds) }, "agents", "*")
+	each(func(m map[string]any, at spec.Path) { unfollowed(m, "file", always, at, ds) }, "providers", "*", "apiKey")
 	each(func(m map[string]any, at spec.Path) { besideNone(m, at, ds) }, "governance")
 	each(func(m map[string]any, at spec.Path) {
 		money(m, at, ds, "inputPer1M", "cachedInputPer1M", "outputPer1M")
@@ -164,14 +164,20 @@ func provider(m map[string]any, at spec.Path, ds *spec.Diagnostics) {
 	}
 }
 
-// homeless refuses ~ in the paths that are not followed here: nothing would take it for the home folder.
-func homeless(m map[string]any, key string, at spec.Path, ds *spec.Diagnostics) {
-	if name, ok := m[key].(string); ok && home(name) {
-		p := badPath(name)
+// unfollowed refuses paths that are not followed here and can lead nowhere, where the key takes offence at them: a cwd
+// may be absolute, and a key file is named like any other file.
+func unfollowed(m map[string]any, key string, offends func(string) bool, at spec.Path, ds *spec.Diagnostics) {
+	name, ok := m[key].(string)
+	if !ok || !offends(name) {
+		return
+	}
+	if p := badPath(name); p != nil {
 		p.Path = at.Key(key)
 		*ds = append(*ds, *p)
 	}
 }
+
+func always(string) bool { return true }
 
 // besideNone refuses what a governance of none cannot mean. The key counts, not its value: a default that is written
 // out was meant to do something too.

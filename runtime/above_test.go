@@ -279,6 +279,7 @@ func TestNotUnder(t *testing.T) {
 		{"as compiled", func(*spec.Plan) {}, ""},
 		{"another digest", func(p *spec.Plan) { p.Policies[0].Digest = "e" }, `the plan was not compiled under policy "org" of d`},
 		{"a file of the team", func(p *spec.Plan) { p.Policies[0].Source = "file org" }, `the plan was not compiled under policy "org" of d`},
+		{"no gates", func(p *spec.Plan) { p.Gates.Declared = false }, `the plan gates no call, and policy "org" gates every one`},
 		{"no rule", func(p *spec.Plan) { p.Gates.Rules = nil }, `the plan lists policy "org" and is without its rule "r"`},
 		{"another rule", func(p *spec.Plan) { p.Gates.Rules[0].When = "false" }, `the plan lists policy "org" and is without its rule "r"`},
 		{"a rule for one agent", func(p *spec.Plan) { p.Gates.Rules[0].Agent = "a" }, `the plan lists policy "org" and is without its rule "r"`},
@@ -304,5 +305,49 @@ func TestNotUnder(t *testing.T) {
 	}
 	if why := NotUnder(compiledPair(t, pair()), nil, nil); why != nil {
 		t.Errorf("nothing was given: %v", why)
+	}
+}
+
+// N3: a policy with rules gates every call, so one on the receipt that met no gate was made under something else. A call
+// that was refused before meets none.
+func TestPolicyLeavesNoCallUngated(t *testing.T) {
+	rules, limits := policyOf("org", "d", nil, deny("r")), policyOf("org", "d", &spec.Limits{MaxTokenBudget: 9})
+	for _, c := range []struct {
+		name   string
+		given  spec.PolicyFile
+		call   spec.Decision
+		broken bool
+	}{
+		{"gated", rules, spec.Decision{Gated: true}, false},
+		{"refused", rules, spec.Decision{Refused: "not-granted"}, false},
+		{"ungated", rules, spec.Decision{}, true},
+		{"ungated under limits alone", limits, spec.Decision{}, false},
+	} {
+		r := &spec.Receipt{Policies: []spec.NamedInput{{Name: "policy org", Digest: "d"}}, Rules: []spec.RuleTotal{{Name: "r", Source: "policy org"}},
+			Decisions: []spec.DecisionRecord{{Decision: c.call}}, Budgets: spec.BudgetRecord{Effective: spec.Budgets{MaxTokenBudget: 9}}}
+		v := emptyVerdict()
+		v.under(r, []spec.PolicyFile{c.given}, nil)
+		if broken := len(v.Reasons) > 0; broken != c.broken || broken && v.Reasons[0].Code != "integrity" {
+			t.Errorf("%s: %v", c.name, v.Reasons)
+		}
+	}
+}
+
+// What a limit can never let through is an error of the policy.
+func TestLimitsThatMatchNothing(t *testing.T) {
+	for _, pattern := range []string{".", "..", "../..", "./a", "a/", "/a", "[", "a/.."} {
+		if problem, _ := badPattern(pattern); problem == "" {
+			t.Errorf("files %q is taken", pattern)
+		}
+	}
+	for _, pattern := range []string{"**", "../**", ".env", "..foo", "a..", "{a,b}/*.md"} {
+		if problem, _ := badPattern(pattern); problem != "" {
+			t.Errorf("files %q %s", pattern, problem)
+		}
+	}
+	for _, at := range []string{"https://*.example.com", "https://*", "example.com", "ftp://a", "https://a/b", "https://u@a", "https://a?"} {
+		if problem, _ := badOrigin(at); problem == "" {
+			t.Errorf("origin %q is taken", at)
+		}
 	}
 }

@@ -19,6 +19,9 @@ func (v *GateVerdict) under(r *spec.Receipt, above []spec.PolicyFile, g *spec.Go
 			v.failHint("policy-missing", hintPolicy, "the run was not under policy %q of %s%s", p.Policy.Name, short(p.Digest), otherVersion(r, source))
 			continue
 		}
+		if i := slices.IndexFunc(r.Decisions, ungated); i >= 0 && len(p.Policy.Rules) > 0 {
+			v.broken(hintReceipt, "policy %q gates every call, and decision %d met no gate", p.Policy.Name, i+1)
+		}
 		for _, rule := range p.Policy.Rules {
 			if !slices.ContainsFunc(r.Rules, func(t spec.RuleTotal) bool { return t.Name == rule.Name && t.Source == source }) {
 				v.broken(hintReceipt, "the receipt lists policy %q and counts nothing of its rule %q", p.Policy.Name, rule.Name)
@@ -29,6 +32,9 @@ func (v *GateVerdict) under(r *spec.Receipt, above []spec.PolicyFile, g *spec.Go
 		}
 	}
 }
+
+// ungated says that no rule was asked about a call that came as far as the rules.
+func ungated(d spec.DecisionRecord) bool { return d.Refused == "" && !d.Gated }
 
 // otherVersion says that the run was under another policy of the same name.
 func otherVersion(r *spec.Receipt, source string) string {

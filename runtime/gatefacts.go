@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -216,6 +217,7 @@ func otherPlan(r *spec.Receipt, p *spec.Plan) string {
 	for _, path := range slices.Sorted(maps.Keys(was)) {
 		differ = append(differ, path+" is not there any more")
 	}
+	differ = append(differ, otherPolicies(r, p)...)
 	if r.GoalDigest != p.GoalDigest {
 		differ = append(differ, "the goal is another: give the same --goal and --input")
 	}
@@ -223,6 +225,18 @@ func otherPlan(r *spec.Receipt, p *spec.Plan) string {
 		return "give the same flags as the run"
 	}
 	return strings.Join(differ, "; ")
+}
+
+// otherPolicies names the policies from above that a run was under and its yardstick is not. That the yardstick is under
+// one that the run was not is a reason of its own.
+func otherPolicies(r *spec.Receipt, p *spec.Plan) (differ []string) {
+	now := policiesOf(p)
+	for _, in := range r.Policies {
+		if strings.HasPrefix(in.Name, "policy ") && !slices.Contains(now, in) {
+			differ = append(differ, fmt.Sprintf("the run was under %s of %s: give --policy as the run had it", in.Name, short(in.Digest)))
+		}
+	}
+	return differ
 }
 
 // levels is what a plan promises. How it is kept may be said in other words on another machine.

@@ -54,6 +54,8 @@ func badPattern(pattern string) (problem, hint string) {
 	switch {
 	case strings.HasPrefix(pattern, "/"):
 		return "begins with /, and a team names files from its own folder", "write it relative to the team file"
+	case path.Base(pattern) == "." || path.Base(pattern) == "..":
+		return "is a folder, and a team names files", "write " + path.Join(pattern, "**") + " for all that is in it"
 	case path.Clean(pattern) != pattern:
 		return "is not in its shortest form, so it matches nothing", "write " + path.Clean(pattern)
 	case !doublestar.ValidatePattern(pattern):
@@ -77,7 +79,7 @@ func covers(pattern, name string) bool {
 
 func badOrigin(text string) (problem, hint string) {
 	u, err := url.Parse(text)
-	if _, ok := origin(text); !ok || err != nil || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	if _, ok := origin(text); !ok || err != nil || u.User != nil || strings.Contains(u.Host, "*") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return "is no origin", "write https://HOST or https://HOST:PORT, and no more"
 	}
 	return "", ""

@@ -79,6 +79,9 @@ func NotUnder(p *spec.Plan, given []spec.PolicyFile, known []spec.ToolInfo) (why
 	b := bounds{plan: &kept, files: namedBy(p)}
 	for _, g := range given {
 		source := aboveSource(&g)
+		if len(g.Policy.Rules) > 0 && !p.Gates.Declared {
+			why = append(why, fmt.Sprintf("the plan gates no call, and policy %q gates every one", g.Policy.Name))
+		}
 		if !slices.ContainsFunc(p.Policies, func(in spec.PlanPolicy) bool { return in.Source == source && in.Digest == g.Digest }) {
 			why = append(why, fmt.Sprintf("the plan was not compiled under policy %q of %s", g.Policy.Name, short(g.Digest)))
 			continue

@@ -44,6 +44,16 @@ func (f *callFlags) add(cmd *cobra.Command) {
 	f.given = fl.Changed
 }
 
+// about names a flag that says something of a call or of its team, if one was given. Empty: none.
+func (f *callFlags) about() string {
+	for _, flag := range []string{"agent", "tool", "input", "role", "task", "history", "marks", "remaining-tokens", "remaining-cost", "policy", "dir", "strict"} {
+		if f.given(flag) {
+			return flag
+		}
+	}
+	return ""
+}
+
 // question is a call that can be judged: its team is compiled and its tools are wired.
 type question struct {
 	c       *compiled
@@ -106,7 +116,7 @@ func aloneIn(t *spec.Team, agent string) string {
 func (a *app) call(verb, path string, f *callFlags) (c runtime.CheckCall, err error) {
 	for _, need := range []struct{ name, value string }{{"agent", f.agent}, {"tool", f.tool}, {"input", f.input}} {
 		if need.value == "" {
-			return c, usage("policy %s needs --%s", verb, need.name)
+			return c, usage("policy %s needs --%s: a call is --agent NAME --tool NAME --input JSON", verb, need.name)
 		}
 	}
 	var readers []string

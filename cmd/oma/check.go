@@ -73,11 +73,13 @@ func (a *app) checkText(w io.Writer, r *checkResult) {
 	a.decisionText(w, "  ", &r.Decision)
 }
 
-// lines gives what writes one named value a line. An empty value is left out. What is in it comes from outside.
+// lines gives what writes one named value a line. An empty value is left out. What is in it comes from outside: its
+// further lines stand below the first, where none can pass for a line of its own.
 func (a *app) lines(w io.Writer, indent string) func(name, value string) {
+	below := "\n" + indent + strings.Repeat(" ", 10)
 	return func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s%-9s %s\n", indent, name, a.outside(value))
+			fmt.Fprintf(w, "%s%-9s %s\n", indent, name, strings.ReplaceAll(a.outside(value), "\n", below))
 		}
 	}
 }

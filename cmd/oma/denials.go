@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/open-multi-agent/oma/policies/shell"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -19,10 +20,24 @@ func denialsOf(r *spec.Receipt) denials {
 	out := denials{RunID: r.RunID, Team: r.Team.Name, Denials: []spec.DecisionRecord{}}
 	for _, d := range r.Decisions {
 		if !d.Allowed() {
+			if !asksAgain(d.Reproduce) {
+				d.Reproduce = ""
+			}
 			out.Denials = append(out.Denials, d)
 		}
 	}
 	return out
+}
+
+// asksAgain says that a line is one oma policy check and no more. Whoever writes a receipt can put any line into it, for
+// somebody else to paste.
+func asksAgain(line string) bool {
+	f := shell.Classify(line, nil)
+	if f.ParseError || f.HasSubstitution || f.Background || len(f.Redirects) > 0 || len(f.Commands) != 1 {
+		return false
+	}
+	c := f.Commands[0]
+	return c.Path == "oma" && len(c.Assignments) == 0 && len(c.Args) > 2 && c.Args[0] == "policy" && c.Args[1] == "check"
 }
 
 func (a *app) explainReceipt(r *spec.Receipt, output string) error {

@@ -72,7 +72,7 @@ func (a *app) explain(args []string, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	view := explained{app: a, c: c, settings: a.settings(c, &f.teamFlags, o, ceilings)}
+	view := explained{app: a, c: c, ceilings: ceilings, settings: a.settings(c, &f.teamFlags, o, ceilings)}
 	switch {
 	case len(args) == 2 && f.effective:
 		return usage("--effective lists everything: leave out %q", args[1])

@@ -169,6 +169,9 @@ func TestInertVerbsNeedNoProcessAndNoNetwork(t *testing.T) {
 			}
 		})
 	}
+	if out, code := start(t, dir, "oma-locked", "init", "new"); code != 0 {
+		t.Errorf("init under the lock ended %d: %s", code, out)
+	}
 	run := []string{"run", "--receipt", "receipt.json", "--fail-on", "denied", "--no-journal", "--agent", "shell", "team.yaml"}
 	if out, code := start(t, dir, "oma", run...); !strings.Contains(out, "tool says: worked") {
 		t.Errorf("a run that starts a process ended %d:\n%s", code, out)

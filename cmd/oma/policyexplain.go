@@ -52,14 +52,16 @@ type ruleWords struct {
 }
 
 func (a *app) policyExplain(ctx context.Context, path string, f *callFlags) error {
-	if f.agent == "" && f.tool == "" && f.input == "" {
-		r, err := a.receiptOf(path)
-		if err != nil {
-			return err
-		}
-		if r != nil {
-			return a.explainReceipt(r, f.output)
-		}
+	r, err := a.receiptOf(path)
+	switch flag := f.about(); {
+	case err != nil:
+		return err
+	case r != nil && flag != "":
+		return usage("%s is a receipt, which has calls of its own: --%s belongs to a team file or a saved plan", path, flag)
+	case r != nil:
+		return a.explainReceipt(r, f.output)
+	case flag == "":
+		return usage("%s is no receipt that can be read; of a team file or a saved plan, policy explain needs --agent NAME --tool NAME --input JSON", path)
 	}
 	q, err := a.question("explain", path, f)
 	if err != nil {
@@ -83,7 +85,8 @@ func (a *app) policyExplain(ctx context.Context, path string, f *callFlags) erro
 	return a.print(f.output, e, func(w io.Writer) { a.explainText(w, &e) })
 }
 
-// receiptOf reads a receipt if that is what a file is. nil: it is something else.
+// receiptOf reads a receipt if that is what a file is. nil: it is something else. One that was edited is refused, as far
+// as its own digest tells.
 func (a *app) receiptOf(path string) (*spec.Receipt, error) {
 	if path == "-" {
 		return nil, nil
@@ -96,8 +99,8 @@ func (a *app) receiptOf(path string) (*spec.Receipt, error) {
 	if json.Unmarshal(b, &e) != nil || e.Kind != spec.KindReceipt {
 		return nil, nil
 	}
-	r := &spec.Receipt{}
-	if err := json.Unmarshal(b, r); err != nil {
+	r, err := runtime.ReadReceipt(b)
+	if err != nil {
 		return nil, usage("%s is no receipt that can be read: %v", path, err)
 	}
 	return r, nil

@@ -41,7 +41,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 }
 
 func (a *app) policyTest(ctx context.Context, files []string, f *policyTestFlags) error {
-	if f.minCoverage < 0 || f.minCoverage > 100 {
+	if !(f.minCoverage >= 0 && f.minCoverage <= 100) { // NaN is neither
 		return usage("--min-coverage %v is no percentage", f.minCoverage)
 	}
 	if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
@@ -68,8 +68,7 @@ func (a *app) testFile(ctx context.Context, path string, f *policyTestFlags) (*p
 	if err != nil {
 		return nil, err
 	}
-	above := f.teamFlags // its policies are read for each file anew: a policy test names more
-	above.goal = "judge the cases"
+	above := f.teamFlags
 	var tested *runtime.PolicyTested
 	sources := loaded.Sources
 	switch {
@@ -112,15 +111,17 @@ func (a *app) loadAny(path string) (*loader.Loaded, spec.Diagnostics, error) {
 	return l, ds, nil
 }
 
-// testTeam tests the rules of a team, and cases over them. What is wrong with its files is added to ds.
+// testTeam tests the rules of a team, and cases over them. What is wrong with its files is added to ds. Policies from
+// above are read anew: a policy test names more.
 func (a *app) testTeam(ctx context.Context, path string, loaded *loader.Loaded, ds *spec.Diagnostics, cases []spec.PolicyCase, f *teamFlags) (*runtime.PolicyTested, error) {
-	above, err := a.above(f)
-	if err != nil {
-		return nil, err
+	above, problems := loader.Above(a.abovePaths(f))
+	if *ds = append(*ds, problems...); problems.HasErrors(false) {
+		return nil, nil
 	}
 	loaded.Under(above)
 	team := loaded.Bundle.Team
-	co := runtime.CompileOptions{Catalog: catalog(), Goal: &f.goal, Agent: aloneIn(team, team.Agents[0].Name)}
+	goal := "judge the cases"
+	co := runtime.CompileOptions{Catalog: catalog(), Goal: &goal, Agent: aloneIn(team, team.Agents[0].Name)}
 	tested, more, err := runtime.TestTeam(ctx, loaded.Bundle, co, func(p *spec.Plan) (runtime.Options, error) {
 		c := &compiled{plan: p, loaded: loaded, file: path, dir: filepath.Dir(path), above: a.abovePaths(f)}
 		w, err := a.newWiring(c)

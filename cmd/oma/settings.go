@@ -105,6 +105,7 @@ type explained struct {
 	*app
 	c        *compiled
 	settings []setting
+	ceilings spec.Budgets // of the command line
 }
 
 // path shows the values at a path and below it; of an agent, what it can do.
@@ -116,6 +117,7 @@ func (v *explained) path(path spec.Path, output string) error {
 		if view == nil {
 			return usage("the team has no agent %q: %s", name, spec.DidYouMean(name, v.agents()))
 		}
+		view.Budgets = runtime.Narrow(view.Budgets, v.ceilings)
 		return v.print(output, view, func(w io.Writer) { v.capabilityText(w, view) })
 	}
 	var found []setting

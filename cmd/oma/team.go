@@ -103,7 +103,11 @@ type compiled struct {
 
 // retrace are the words that name the team to oma policy check again.
 func (c *compiled) retrace() []string {
-	words := []string{c.file}
+	file := c.file
+	if strings.HasPrefix(file, "-") && file != "-" { // a flag to whoever reads the line
+		file = "./" + file
+	}
+	words := []string{file}
 	if c.loaded == nil { // a saved plan does not say where its team lies
 		words = append(words, "--dir", c.dir)
 	}

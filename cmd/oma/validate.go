@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -18,9 +19,11 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Find everything that can be known without a model, all at once",
 		Long: "Validate checks teams, policies, policy tests and cassettes: syntax, keys and values first; once those are right, names,\n" +
-			"grants, rules with their examples, governance, budgets and release requirements. It starts no process, opens no connection and reads no secret.",
+			"grants, rules with their examples, governance, budgets and release requirements. Of a policy test it checks that every\n" +
+			"case can be asked of its team, and not what comes of it: that is for policy test. It starts no process, opens no\n" +
+			"connection and reads no secret.",
 		Args: argsAtLeast(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(args, &f, output) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args, &f, output) },
 	}
 	f.add(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
@@ -34,16 +37,18 @@ type validation struct {
 	Diagnostics spec.Diagnostics `json:"diagnostics"`
 }
 
-func (a *app) validate(files []string, f *teamFlags, output string) error {
+func (a *app) validate(ctx context.Context, files []string, f *teamFlags, output string) error {
 	v := validation{Valid: true, Files: files, Diagnostics: spec.Diagnostics{}}
 	above, ds := loader.Above(a.abovePaths(f))
 	v.Diagnostics = append(v.Diagnostics, ds...)
 	f.above = above
-	for _, path := range files {
-		ds, err := a.check(path, f)
+	kinds := make([]string, len(files))
+	for i, path := range files {
+		kind, ds, err := a.check(ctx, path, f)
 		if err != nil {
 			return err
 		}
+		kinds[i] = kind
 		v.Diagnostics = append(v.Diagnostics, ds...)
 	}
 	v.Valid = !v.Diagnostics.HasErrors(f.strict)
@@ -55,8 +60,12 @@ func (a *app) validate(files []string, f *teamFlags, output string) error {
 	}
 	err := a.print(output, v, func(w io.Writer) {
 		if v.Valid {
-			for _, path := range files {
-				fmt.Fprintf(w, "%s: valid\n", path)
+			for i, path := range files {
+				more := ""
+				if kinds[i] == spec.KindPolicyTest {
+					more = "; whether its cases hold is for oma policy test"
+				}
+				fmt.Fprintf(w, "%s: valid%s\n", path, more)
 			}
 		}
 	})
@@ -66,22 +75,15 @@ func (a *app) validate(files []string, f *teamFlags, output string) error {
 	return &exitError{code: runtime.ExitUsage}
 }
 
-// check gives the problems of one document of any kind.
-func (a *app) check(path string, f *teamFlags) (spec.Diagnostics, error) {
+// check gives the kind of one document and its problems.
+func (a *app) check(ctx context.Context, path string, f *teamFlags) (kind string, ds spec.Diagnostics, err error) {
 	o := runtime.CompileOptions{Catalog: catalog(), Agent: f.agent}
 	if err := a.goal(f, &o); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	var loaded *loader.Loaded
-	var ds spec.Diagnostics
-	if path == "-" {
-		data, err := a.readInput("-")
-		if err != nil {
-			return nil, usage("%v", err)
-		}
-		loaded, ds = loader.Read("-", data, "")
-	} else {
-		loaded, ds = loader.Any(path)
+	loaded, ds, err := a.loadAny(path)
+	if err != nil {
+		return "", nil, err
 	}
 	loaded.Under(f.above)
 	var more spec.Diagnostics
@@ -91,11 +93,21 @@ func (a *app) check(path string, f *teamFlags) (spec.Diagnostics, error) {
 		more = append(problems, notEnforced(plan, f.require)...)
 	case loaded.Policy != nil:
 		more = runtime.CheckPolicy(loaded.Policy.Policy, o.Catalog.Tools)
+	case loaded.PolicyTest != nil:
+		under := *f
+		tested, sources, err := a.testCases(ctx, path, loaded, &ds, &under)
+		if err != nil {
+			return "", nil, err
+		}
+		if tested != nil {
+			sources.Place(tested.Failed)
+			ds = append(ds, tested.Failed...)
+		}
 	}
 	loaded.Sources.Place(more)
 	ds = append(ds, more...)
 	ds.Sort()
-	return ds, nil
+	return loaded.Kind, ds, nil
 }
 
 func argsAtLeast(n int) cobra.PositionalArgs {
