@@ -24,8 +24,8 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a team that runs at once without a key, and a CI job for it",
-		Long: "Init writes team.yaml, the cassette that team plays, the schemas editors complete by, and a GitHub job that runs\n" +
-			"and gates the team. A file that is there is kept as it is, whatever it holds; when all are there, init ends 2.",
+		Long: "Init writes team.yaml, the cassette that team plays, a test of its rules, the schemas editors complete by, and a\n" +
+			"GitHub job that tests, runs and gates the team. A file that is there is kept as it is, whatever it holds; when all are there, init ends 2.",
 		Args: argsAtMost(1, "one folder"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
@@ -93,8 +93,8 @@ type starterFile struct {
 
 // starterFiles gives the files in the order in which they are best read.
 func starterFiles() ([]starterFile, error) {
-	files := []starterFile{{path: "team.yaml"}, {path: "cassettes/team.yaml"}, {path: ".github/workflows/oma.yml"}}
-	for i, from := range []string{"team.yaml", "cassettes/team.yaml", "workflow.yml"} {
+	files := []starterFile{{path: "team.yaml"}, {path: "cassettes/team.yaml"}, {path: "team.test.yaml"}, {path: ".github/workflows/oma.yml"}}
+	for i, from := range []string{"team.yaml", "cassettes/team.yaml", "team.test.yaml", "workflow.yml"} {
 		b, err := templates.ReadFile("templates/" + from)
 		if err != nil {
 			return nil, err
