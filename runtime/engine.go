@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -13,12 +14,22 @@ import (
 // engine runs the core on coroutines: one thread of the core at a time, effects on goroutines, results recorded and
 // handed out in the order in which they are taken.
 type engine struct {
-	ctx   context.Context // ends effects in flight
-	drain <-chan struct{} // when closed, nothing new starts
-	rec   *recorder
-	door  func(context.Context, *core.Effect) core.Result
-	watch func(*core.Effect, *core.Result)
-	hide  func(string) string // puts references in place of resolved secrets; nil: there are none
+	ctx     context.Context // ends effects in flight
+	outside context.Context // as it was given
+	drain   <-chan struct{} // when closed, nothing new starts
+	rec     *recorder
+	door    func(context.Context, *core.Effect) core.Result
+	watch   func(*core.Effect, *core.Result)
+	hide    func(string) string // puts references in place of resolved secrets; nil: there are none
+
+	// past is told again before anything new is asked. nil: the run starts now.
+	past    *tape
+	told    func(*core.Effect, *core.Result)       // sees what is told again; nil: nobody does
+	again   func(*core.Effect) (core.Result, bool) // answers a call that may have run; false: it runs
+	lasting func(*core.Effect) bool                // says that what was asked must survive the machine before it is done
+	pending []pending
+	broken  error // why the past does not fit
+	halted  bool  // the log says that the run was stopped
 
 	cancel   func()
 	runnable []*thread
@@ -45,9 +56,10 @@ type step struct {
 }
 
 type completion struct {
-	t   *thread
-	e   *core.Effect
-	res core.Result
+	t        *thread
+	e        *core.Effect
+	res      core.Result
+	repeated bool // it was asked for in an earlier attempt, and may have been worked on there
 }
 
 // flow is the core's Flow on this engine. It belongs to one thread.
@@ -61,6 +73,7 @@ type flow struct {
 // run drives body to its end; nothing it started is left. When the log fails, effects in flight are ended and none
 // starts any more, so that body comes to an end with what it knows.
 func (e *engine) run(body func(core.Flow)) error {
+	e.outside = e.ctx
 	ctx, cancel := context.WithCancel(e.ctx)
 	e.ctx, e.cancel = ctx, cancel
 	e.done = make(chan completion)
@@ -71,13 +84,26 @@ func (e *engine) run(body func(core.Flow)) error {
 	for {
 		e.step()
 		switch {
+		case e.broken != nil:
+			return e.broken
+		case main.ended && e.past.left():
+			return fmt.Errorf("%w: the run ends before event %d", ErrDiverged, e.past.peek().Seq)
 		case main.ended:
 			return nil
+		case e.past.left():
+			e.answer()
+			continue
+		case len(e.pending) > 0:
+			e.resume()
+			continue
 		case e.inflight == 0:
 			return errors.New("the run waits for something that nothing will bring about")
 		}
 		c := <-e.done
 		e.inflight--
+		if c.res.Model != nil {
+			c.res.Model.Repeated = c.repeated
+		}
 		e.give(c.t, c.e, c.res)
 	}
 }
@@ -114,7 +140,7 @@ var unwound = &unwinding{}
 
 // step runs threads in the order in which they became ready, until all of them wait.
 func (e *engine) step() {
-	for len(e.runnable) > 0 || e.wake() {
+	for e.broken == nil && (len(e.runnable) > 0 || e.wake()) {
 		t := e.runnable[0]
 		e.runnable = e.runnable[1:]
 		s, more := t.next()
@@ -150,6 +176,8 @@ func (e *engine) wake() bool {
 func (e *engine) ask(t *thread, s step) {
 	ef := s.effect
 	switch {
+	case e.past.left():
+		e.retell(t, s)
 	case ef.Kind == core.Note:
 		e.give(t, ef, core.Result{})
 	case ef.Kind == core.Timer && ef.Delay == 0:
@@ -162,15 +190,32 @@ func (e *engine) ask(t *thread, s step) {
 		if kind := asked[ef.Kind]; kind != "" {
 			e.rec.record(event(kind, ef), e.asked(ef))
 		}
+		if e.lasting != nil && e.lasting(ef) {
+			e.rec.sync()
+		}
 		if e.rec.err != nil {
 			e.give(t, ef, core.Result{Cancelled: true})
 			return
 		}
-		if e.watch != nil {
-			e.watch(ef, nil)
-		}
-		e.inflight++
-		go func() { e.done <- completion{t, ef, e.act(s.ctx, ef)} }()
+		e.launch(t, s, false)
+	}
+}
+
+func (e *engine) launch(t *thread, s step, repeated bool) {
+	if e.watch != nil {
+		e.watch(s.effect, nil)
+	}
+	e.inflight++
+	go func() { e.done <- completion{t, s.effect, e.act(s.ctx, s.effect), repeated} }()
+}
+
+// ordered says that somebody outside asked the run to stop.
+func (e *engine) ordered() bool {
+	select {
+	case <-e.drain:
+		return true
+	default:
+		return e.outside.Err() != nil
 	}
 }
 
@@ -202,6 +247,10 @@ func (e *engine) act(ctx context.Context, ef *core.Effect) core.Result {
 
 // give records a result and hands it to the thread that asked.
 func (e *engine) give(t *thread, ef *core.Effect, res core.Result) {
+	if res.Cancelled && !e.halted && e.ordered() {
+		e.halted = true
+		e.rec.record(spec.Event{Kind: spec.EventRunStop}, nil)
+	}
 	res.At = e.rec.record(event(answered[ef.Kind], ef), e.data(ef, &res))
 	if e.rec.err != nil {
 		e.cancel()

@@ -31,6 +31,9 @@ type planSet struct {
 func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{}}
 	ref, err := VerifyLog(in, facts.see)
+	if err == nil {
+		err = facts.close()
+	}
 	switch {
 	case err != nil:
 		v.broken(hintLog, "the event log is damaged: %v", err)
@@ -49,6 +52,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 		}
 	}
 	differs("plan", facts.plan, r.Plan.Digest)
+	differs("attempt", facts.attempts, r.Attempt)
 	differs("ceilings", facts.set.Budgets, r.Budgets.Effective)
 	differs("run", []any{facts.run, facts.build, facts.begun, facts.over}, []any{r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
 	v.judged(r, &facts)
@@ -150,6 +154,9 @@ func treesOn(r *spec.Receipt) []string {
 
 // logFacts is what a log says by itself.
 type logFacts struct {
+	attempts  int
+	stopped   bool         // the run was told to stop
+	after     []spec.Event // what followed: it counts unless a later attempt goes on from there
 	run, plan string
 	set       planSet
 	build     spec.Build
@@ -183,7 +190,32 @@ func (f *logFacts) of(task string) *taskFacts {
 	return t
 }
 
-func (f *logFacts) see(e *spec.Event) (err error) {
+func (f *logFacts) see(e *spec.Event) error {
+	switch {
+	case e.Kind == spec.EventRunStop:
+		f.stopped = true
+		return nil
+	case e.Kind == spec.EventRunStart:
+		f.attempts++
+		f.stopped, f.after = false, nil
+	case f.stopped:
+		f.after = append(f.after, *e)
+		return nil
+	}
+	return f.fact(e)
+}
+
+// close takes in what followed the last stop.
+func (f *logFacts) close() error {
+	for i := range f.after {
+		if err := f.fact(&f.after[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *logFacts) fact(e *spec.Event) (err error) {
 	switch e.Kind {
 	case spec.EventRunStart:
 		var start struct {
@@ -262,7 +294,7 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 
 func (t *taskFacts) model(m *core.ModelResult) {
 	t.calls += m.Attempts
-	t.tokens = t.tokens.Add(m.Wasted)
+	t.tokens, t.estimated = t.tokens.Add(m.Wasted), t.estimated || m.Repeated
 	r := m.Response
 	if r == nil {
 		return

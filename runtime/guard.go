@@ -241,6 +241,15 @@ func (g *guard) remember(e *core.Effect, res *core.Result) {
 	}
 }
 
+// lasting says that a call may change something.
+func (g *guard) lasting(e *core.Effect) bool {
+	if e.Kind != core.ToolCall {
+		return false
+	}
+	parts := g.agents[e.AgentName]
+	return parts == nil || parts.tools[e.Call.Name] == nil || !parts.tools[e.Call.Name].ReadOnly
+}
+
 // unsure answers a call that an earlier attempt has asked for and not seen the end of: it may have run. One that only
 // reads runs again; of any other nobody here can know.
 func (g *guard) unsure(e *core.Effect) (core.Result, bool) {

@@ -21,6 +21,10 @@ type Journal interface {
 	Close() error
 }
 
+// Syncer is a Journal that can also make its records survive the loss of the machine. It is asked before a call that may
+// change something, so that nobody makes it again for want of a record.
+type Syncer interface{ Sync() error }
+
 // noJournal keeps nothing.
 type noJournal struct{}
 
@@ -92,6 +96,13 @@ func (r *recorder) record(e spec.Event, data any) int64 {
 		r.watch(&e)
 	}
 	return e.At
+}
+
+// sync makes what was recorded survive the loss of the machine, where the journal can.
+func (r *recorder) sync() {
+	if s, ok := r.journal.(Syncer); ok && r.err == nil {
+		r.err = s.Sync()
+	}
 }
 
 // appendEvent encodes an event like package json does, which would read its data through once more to copy it.

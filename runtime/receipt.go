@@ -54,7 +54,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	p := r.plan
 	rec := &spec.Receipt{
 		Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindReceipt}, ID: r.o.RunID + ":execution-receipt", RunID: r.o.RunID,
-		Attempt: 1, CreatedAt: stamp(out.EndedAt), Oma: r.o.Build, Team: p.Team, Plan: spec.PlanRef{Digest: p.Digest}, Inputs: p.Inputs,
+		Attempt: r.attempt(), CreatedAt: stamp(out.EndedAt), Oma: r.o.Build, Team: p.Team, Plan: spec.PlanRef{Digest: p.Digest}, Inputs: p.Inputs,
 		GoalDigest: p.GoalDigest, Governance: p.Governance, Flags: slices.Clone(p.Flags), Enforcement: r.enforcement(), Trees: out.Trees,
 		Decisions: out.Decisions, DurationMs: out.EndedAt - out.StartedAt,
 	}
@@ -86,6 +86,18 @@ func policiesOf(p *spec.Plan) (out []spec.NamedInput) {
 		out = append(out, spec.NamedInput{Name: in.Source, Digest: in.Digest})
 	}
 	return out
+}
+
+// attempt is the number of this one, from 1.
+func (r *Runner) attempt() int {
+	switch p := r.o.Past; {
+	case p == nil:
+		return 1
+	case p.Ended:
+		return p.Attempt
+	default:
+		return p.Attempt + 1
+	}
 }
 
 // errorInfo is masked and cut: its message may quote an answer.

@@ -24,6 +24,12 @@ type Options struct {
 	Models func(provider string) (Model, error)
 	Tools  ToolSource
 	Known  []spec.ToolInfo // every tool that exists, for compiling rules
+	// Past is what an earlier attempt of the run has recorded in Journal. nil: the run starts.
+	Past *Past
+	// Drift says what has changed of the plan's inputs since the first attempt, and was accepted; the log keeps it.
+	Drift []string
+	// Told sees every effect of the past with its result, in order. nil: nobody does.
+	Told func(*core.Effect, *core.Result)
 	// Journal keeps the events. nil: they are chained for the receipt and kept nowhere.
 	Journal Journal
 	// Ceilings narrow the plan's; zero fields change nothing. They never widen.
@@ -108,6 +114,12 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		return nil, fmt.Errorf("%w: its release requirements do not compile: %s", ErrStale, diags[0].Message)
 	}
 	r.release = release
+	if p := o.Past; p != nil {
+		if err := p.fits(plan, o.RunID); err != nil {
+			return nil, err
+		}
+		r.budgets = p.budgets // what was held back and cut depends on them
+	}
 	return r, nil
 }
 
@@ -149,14 +161,22 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	}
 	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, permits: map[string]string{}}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, watch: r.o.OnEvent}
-	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, map[string]any{"oma": r.o.Build, "version": spec.APIVersion})
-	rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets})
+	r.begin(rec)
 	answers, err := r.answers()
 	if err != nil {
 		return nil, err
 	}
 	var out *core.Outcome
-	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.o.Reference}
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.o.Reference, lasting: g.lasting}
+	if r.o.Past != nil {
+		e.past, e.again = r.o.Past.tape, g.unsure
+		e.told = func(ef *core.Effect, res *core.Result) {
+			g.remember(ef, res)
+			if r.o.Told != nil {
+				r.o.Told(ef, res)
+			}
+		}
+	}
 	err = e.run(func(f core.Flow) { out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers}) })
 	if err != nil {
 		return nil, errors.Join(err, r.o.Journal.Close())
@@ -164,11 +184,35 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	return r.finish(rec, out)
 }
 
+// runStart is what the log says of an attempt.
+type runStart struct {
+	Oma     spec.Build `json:"oma"`
+	Version string     `json:"version"`
+	Attempt int        `json:"attempt"`
+	Drift   []string   `json:"drift,omitempty"`
+}
+
+// begin records the attempt. A later one goes on in the log where the one before it has ended.
+func (r *Runner) begin(rec *recorder) {
+	if p := r.o.Past; p != nil {
+		rec.seq, rec.head, rec.at = p.ref.Events, p.ref.Head, p.at
+		if p.Ended {
+			return
+		}
+	}
+	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, runStart{r.o.Build, spec.APIVersion, r.attempt(), r.o.Drift})
+	if r.o.Past == nil {
+		rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets})
+	}
+}
+
 // finish writes the last event, so that the receipt can name the head of the chain. A log that failed, then or before,
 // fails the run: the receipt says so.
 func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
 	receipt := r.receipt(out, rec.err)
-	rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, runEnd{receipt.Status, receipt.GovernanceConclusion, receipt.Release})
+	if r.o.Past == nil || !r.o.Past.Ended {
+		rec.record(spec.Event{Kind: spec.EventRunEnd, ID: r.o.RunID}, runEnd{receipt.Status, receipt.GovernanceConclusion, receipt.Release})
+	}
 	broke := rec.err
 	if err := errors.Join(rec.err, r.o.Journal.Close()); err != nil && broke == nil {
 		broke = err

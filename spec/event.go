@@ -21,8 +21,11 @@ type Event struct {
 
 // The kinds of events.
 const (
-	EventRunStart    = "run/start"
-	EventRunEnd      = "run/end"
+	EventRunStart = "run/start"
+	EventRunEnd   = "run/end"
+	// EventRunStop says that the run was told to stop. What follows is how it was wound up; a later attempt goes on from
+	// here.
+	EventRunStop     = "run/stop"
 	EventPlanSet     = "plan/set"
 	EventTaskStatus  = "task/status"
 	EventModelAsked  = "llm/request"

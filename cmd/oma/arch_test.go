@@ -41,9 +41,10 @@ var packages = []packageRow{
 	{"runtime/builtin", []string{"runtime", "spec"}, "a leaf: tools see the seams and no other leaf"},
 	{"runtime/openai", []string{"runtime", "spec"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/scripted", []string{"runtime", "spec", "spec/canon", "spec/redact"}, "a leaf: a model sees the seams and no other leaf"},
+	{"runtime/journal", []string{"runtime", "spec", "spec/canon"}, "a leaf: runs are stored by what the seam of the log says"},
 	{"runtime/report", []string{"runtime", "spec"}, "a leaf: a page is made from a receipt or a verdict alone"},
 	{"docs", nil, "pages are for people; the program carries one as text"},
-	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/shell", "runtime", "runtime/builtin", "runtime/core", "runtime/openai",
+	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/shell", "runtime", "runtime/builtin", "runtime/core", "runtime/journal", "runtime/openai",
 		"runtime/report", "runtime/scripted", "schemas", "spec", "spec/canon", "spec/redact"}, "the command puts everything together"},
 }
 
@@ -63,7 +64,8 @@ var modules = []struct {
 	{"github.com/bmatcuk/doublestar", []string{"policies", "runtime", "runtime/builtin"}, nil, "rules, limits and the glob tool match paths alike"},
 	{"github.com/hashicorp/go-hclog", []string{"cmd/oma", "runtime"}, nil, "logs are commentary, injected into the runtime"},
 	{"github.com/spf13/cobra", []string{"cmd/oma"}, nil, "only the command has a command line"},
-	{"golang.org/x/sys", []string{"cmd/oma"}, nil, "only the command closes its own process"},
+	{"golang.org/x/sys", []string{"cmd/oma", "runtime/journal"}, nil, "the command closes its own process, and the store locks files"},
+	{"modernc.org/sqlite", []string{"runtime/journal"}, nil, "one package stores runs"},
 	{"golang.org/x/term", []string{"cmd/oma"}, nil, "only the command knows of terminals"},
 	{"golang.org/x/text", []string{"loader", "schemas"}, nil, "carets need the width of text, and schema errors their printer"},
 	{"github.com/google/go-cmp", nil, []string{"*"}, "tests compare; a program decides"},

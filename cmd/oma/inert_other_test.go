@@ -3,4 +3,4 @@
 package main
 
 // programs are what this test binary can be started as.
-func programs() map[string]func() { return map[string]func(){"oma": main} }
+func programs() map[string]func() { return map[string]func(){"oma": main, "oma-killed": killed} }

@@ -6,7 +6,21 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/open-multi-agent/oma/spec"
 )
+
+// nextLine is what to type next: to go on with a run that was stopped, else to have its receipt judged.
+func (s *execution) nextLine(r *spec.Receipt, path string) string {
+	if s.log == nil || !interrupted(r) {
+		return s.gateLine(path)
+	}
+	words := []string{"oma", "resume"}
+	if s.f.state != "" {
+		words = append(words, "--state", s.f.state)
+	}
+	return shellLine(append(words, s.id))
+}
 
 // gateLine is what to type to have the run's receipt judged: with the yardstick that the run had, and with its log.
 func (s *execution) gateLine(receipt string) string {

@@ -29,6 +29,8 @@ type progress struct {
 	tasks map[string]*taskProgress
 	order []string
 
+	recalling bool // what is seen happened in an earlier attempt
+
 	causes []string // that were printed, of tasks that did not complete: alone, and after the agent's name
 }
 
@@ -53,6 +55,16 @@ func newProgress(a *app, p *spec.Plan, redact func(string) string, quiet bool) *
 		pr.prices[p.Agents[i].Name], _ = p.Price(&p.Agents[i])
 	}
 	return pr
+}
+
+// recall is watch for what an earlier attempt of the run has done: it counts, and nothing of it is printed.
+func (p *progress) recall(e *core.Effect, res *core.Result) {
+	p.recalling = true
+	defer func() { p.recalling = false }()
+	if e.Kind == core.ModelCall || e.Kind == core.ToolCall {
+		p.watch(e, nil)
+	}
+	p.watch(e, res)
 }
 
 // watch is called on the engine's goroutine, one effect at a time.
@@ -165,6 +177,9 @@ func (p *progress) announce(text string) {
 }
 
 func (p *progress) line(format string, args ...any) {
+	if p.recalling {
+		return
+	}
 	p.write(p.app.outside(p.redact(fmt.Sprintf(format, args...))) + "\n")
 }
 
@@ -174,7 +189,7 @@ const maxLines = 8
 // redraw shows what is running now, in what the terminal has room for now: above the cursor's own line, and with one more
 // for the count. What does not fit on the screen could not be taken away again.
 func (p *progress) redraw() {
-	if !p.live {
+	if !p.live || p.recalling {
 		return
 	}
 	cols, rows := p.app.size()

@@ -55,7 +55,7 @@ func (s *execution) finish(res *runtime.Result) error {
 		s.denialsText(s.stderr, &d)
 	}
 	if !s.f.quiet && path != "" {
-		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.gateLine(path))))
+		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.nextLine(res.Receipt, path))))
 		fmt.Fprintf(s.stderr, "receipt: %s\n", path)
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/runtime/journal"
 	"github.com/open-multi-agent/oma/runtime/scripted"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
@@ -23,11 +25,17 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	return s.perform(ctx, ceilings)
+}
+
+// perform drives the run and leaves everything in its place.
+func (s *execution) perform(ctx context.Context, ceilings spec.Budgets) error {
 	res, err := s.drive(ctx, ceilings)
-	if err != nil {
+	// The run was driven: where it stands is recorded also when ctx has ended.
+	if err = errors.Join(err, s.settle(context.WithoutCancel(ctx), res)); res == nil {
 		return err
 	}
-	return s.finish(res)
+	return errors.Join(s.finish(res), err)
 }
 
 // prepare does everything up to the first effect. What it prints is kept back until it is certain that the program does
@@ -44,7 +52,7 @@ func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*executi
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.execution(c, f)
+	s, err := a.execution(c, f, a.newID())
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +85,7 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	if c.dir == "" {
 		c.dir = filepath.Dir(path)
 	}
-	moved := runtime.Moved(p, func(name string) (string, error) {
-		b, err := readFile(filepath.Join(c.dir, filepath.FromSlash(name)))
-		if errors.Is(err, os.ErrNotExist) {
-			return "", errors.New("the file is gone")
-		}
-		return canon.Text("file", b), err
-	}, packDigest)
+	moved := movedInputs(p, c.dir)
 	for _, m := range moved {
 		a.say("%s: an input has moved since the plan was made: %s [stale-plan]", path, m)
 	}
@@ -93,20 +95,35 @@ func (a *app) runnable(path string, f *runFlags) (*compiled, error) {
 	return c, a.problems(inFile(path, notEnforced(p, f.require)), false)
 }
 
+// movedInputs gives the inputs of a plan that are no longer what they were, seen from a folder.
+func movedInputs(p *spec.Plan, dir string) []string {
+	return runtime.Moved(p, func(name string) (string, error) {
+		b, err := readFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if errors.Is(err, os.ErrNotExist) {
+			return "", errors.New("the file is gone")
+		}
+		return canon.Text("file", b), err
+	}, packDigest)
+}
+
 // execution is one run with everything around it.
 type execution struct {
 	*app
 	c        *compiled
 	f        *runFlags
 	id       string
+	state    string // the state folder
 	folder   string // of this run, in the state folder
+	store    *journal.Store
+	log      *journal.Log  // nil: nothing is kept
+	past     *runtime.Past // nil: this is the first attempt
 	receipt  string
 	wiring   *wiring
 	progress *progress
 }
 
-func (a *app) execution(c *compiled, f *runFlags) (*execution, error) {
-	s := &execution{app: a, c: c, f: f, id: a.newID()}
+func (a *app) execution(c *compiled, f *runFlags, id string) (*execution, error) {
+	s := &execution{app: a, c: c, f: f, id: id}
 	var err error
 	if s.wiring, err = a.newWiring(c); err != nil {
 		return nil, err
@@ -115,7 +132,7 @@ func (a *app) execution(c *compiled, f *runFlags) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.folder = filepath.Join(state, "runs", s.id)
+	s.state, s.folder = state, filepath.Join(state, "runs", s.id)
 	if s.receipt = f.receipt; s.receipt == "" {
 		s.receipt = filepath.Join(s.folder, "receipt.json")
 	}
@@ -169,8 +186,7 @@ func (s *execution) protect(state string) error {
 
 // drive runs the plan, with signals, the log and the progress around it.
 func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Result, error) {
-	journal, err := s.journal()
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.writable(); err != nil {
@@ -183,10 +199,13 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 	sig := s.app.watchSignals(ctx, s.f.grace, s.interrupted)
 	defer sig.stop()
 	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Tools: s.wiring,
-		Known: catalog().Tools, Journal: journal, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
+		Known: catalog().Tools, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
 		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,
-		Retrace: s.c.retrace()}
+		Retrace: s.c.retrace(), Past: s.past, Told: s.told, Drift: s.c.drift}
+	if s.log != nil {
+		o.Journal = recording{s.log}
+	}
 	r, err := runtime.New(s.c.plan, o)
 	if err != nil {
 		return nil, err
@@ -220,16 +239,13 @@ func (s *execution) writable() error {
 	return nil
 }
 
-func (s *execution) journal() (runtime.Journal, error) {
-	if s.f.noJournal {
-		return nil, nil
+// told counts what an earlier attempt has done, and takes the turns of a cassette that it has had.
+func (s *execution) told(e *core.Effect, res *core.Result) {
+	s.progress.recall(e, res)
+	if e.Kind != core.ModelCall || res.Model == nil {
+		return
 	}
-	if err := os.MkdirAll(s.folder, 0o700); err != nil {
-		return nil, fmt.Errorf("the state folder cannot be made: %w", err)
+	if m := s.wiring.cassettes[s.c.plan.Agent(e.AgentName).Provider]; m != nil {
+		m.Skip(e.Request, res.Model.Attempts)
 	}
-	j, err := runtime.CreateFileJournal(filepath.Join(s.folder, logName))
-	if err != nil {
-		return nil, fmt.Errorf("the event log cannot be made: %w", err)
-	}
-	return j, nil
 }

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -204,4 +205,20 @@ func mockserver(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(s.Close)
 	ts.Setenv(args[0], s.URL)
+}
+
+// waitfor waits until a file is there: waitfor FILE.
+func waitfor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor FILE")
+	}
+	path := ts.MkAbs(args[0])
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		switch _, err := os.Stat(path); {
+		case err == nil:
+			return
+		case time.Now().After(end):
+			ts.Fatalf("%s never came", args[0])
+		}
+	}
 }

@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ends": ends, "forge": forge, "jsonlines": jsonlines,
-			"mockserver": mockserver, "reproduced": reproduced, "value": value},
+			"mockserver": mockserver, "reproduced": reproduced, "value": value, "waitfor": waitfor},
 		Setup: func(env *testscript.Env) error {
 			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log
 			// that grows in a folder under review would be a change of it.

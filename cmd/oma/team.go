@@ -99,6 +99,8 @@ type compiled struct {
 	file   string         // as the user named it
 	dir    string         // the folder paths in the plan are relative to
 	above  []string       // paths of the policies given above it
+	cwd    string         // where the program was started first; empty: now
+	drift  []string       // what has changed of its inputs, and was accepted
 }
 
 // retrace are the words that name the team to oma policy check again.

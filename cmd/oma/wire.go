@@ -49,9 +49,12 @@ type wiring struct {
 
 // newWiring gives the wiring of a plan. It has resolved no secret and made no folder.
 func (a *app) newWiring(c *compiled) (*wiring, error) {
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, err
+	cwd := c.cwd
+	if cwd == "" {
+		var err error
+		if cwd, err = os.Getwd(); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := filepath.Abs(c.dir)
 	return &wiring{app: a, plan: c.plan, loaded: c.loaded, above: c.above, dir: dir, cwd: cwd, locks: &builtin.Locks{},

@@ -182,13 +182,16 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 	if m := res.Model; m != nil {
 		w.t.ModelCalls += m.Attempts
 		used = m.Wasted
+		if m.Repeated {
+			used = used.Add(w.estimate(hold.Output))
+		}
 		if r := m.Response; r != nil {
 			used = used.Add(w.usage(r))
 			if r.Model != "" && !slices.Contains(w.t.Models, r.Model) {
 				w.t.Models = append(w.t.Models, r.Model)
 			}
-		} else if used == (spec.Usage{}) && Lost(res) {
-			used = w.estimate(hold.Output)
+		} else if m.Wasted == (spec.Usage{}) && Lost(res) {
+			used = used.Add(w.estimate(hold.Output))
 		}
 	}
 	cost := w.price.Cost(used)

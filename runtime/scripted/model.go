@@ -95,6 +95,15 @@ func (m *Model) Unused(idle func(agent string) bool) []error {
 	return errs
 }
 
+// Skip takes turns without playing them: an earlier attempt of the run has had their answers.
+func (m *Model) Skip(req *spec.ModelRequest, turns int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.script(req); s != nil {
+		s.next = min(s.next+turns, len(s.turns))
+	}
+}
+
 // take checks a request against its turn and gives the turn.
 func (m *Model) take(req *spec.ModelRequest) (*spec.Turn, error) {
 	m.mu.Lock()

@@ -306,3 +306,17 @@ func BenchmarkRequestDigest(b *testing.B) {
 		}
 	}
 }
+
+// A turn that an earlier attempt has had the answer of is neither played again nor left over.
+func TestSkip(t *testing.T) {
+	m := scripted.New(&spec.Cassette{Agents: map[string][]spec.Turn{"a": {{Text: "one"}, {Text: "two"}, {Text: "three"}}}}, "c.yaml", nil)
+	req := &spec.ModelRequest{AgentName: "a"}
+	m.Skip(req, 2)
+	m.Skip(&spec.ModelRequest{AgentName: "nobody"}, 1)
+	if r, err := m.Complete(t.Context(), req); err != nil || r.Message.Text != "three" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if errs := m.Unused(nil); len(errs) > 0 {
+		t.Error(errs)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/journal"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f runFlags
+	var drift bool
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Go on with a run that was stopped, or whose process is gone",
+		Long: "Resume tells the run's log again, so that nothing which has a result happens twice, and goes on from there. A call\n" +
+			"that was in flight when the process ended is made again if its tool only reads; any other may have taken effect and\n" +
+			"is not, which the model is told.",
+		Args: argsExactly(1, "one run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.changed = cmd.Flags().Changed
+			return a.resume(cmd.Context(), args[0], &f, drift)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.output, "output", "o", "text", "text, json, yaml or ndjson (events as they happen)")
+	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
+	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
+	fl.BoolVar(&f.explainDenials, "explain-denials", false, "say of each call that did not run which rules forbade it, what they read, and how to judge it again")
+	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long calls in flight may take after the first Ctrl-C or SIGTERM")
+	fl.StringVar(&f.failOn, "fail-on", "", "end 8 on: denied")
+	fl.BoolVar(&f.requireGovernance, "require-governance", false, "end 4 unless the governance conclusion is satisfied")
+	fl.BoolVar(&drift, "accept-drift", false, "go on by the plan as it was made, though files it was made from have changed")
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, id string, f *runFlags, drift bool) error {
+	ceilings, err := f.ceilings()
+	if err != nil {
+		return err
+	}
+	if f.state, err = a.stateOf(f.state, id); err != nil {
+		return err
+	}
+	s, err := a.again(ctx, id, f, drift)
+	if s != nil && s.log != nil {
+		defer s.log.Close() // where nothing ran; else it is closed already
+	}
+	if err != nil {
+		return storeError(err)
+	}
+	return s.perform(ctx, ceilings)
+}
+
+// again takes up a run: it holds it, reads its plan and its log, and refuses to go on where something does not fit.
+func (a *app) again(ctx context.Context, id string, f *runFlags, drift bool) (*execution, error) {
+	store, err := journal.Open(f.state, journal.Options{Now: a.now})
+	if err != nil {
+		return nil, err
+	}
+	run, err := store.Run(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if run.Status == journal.StatusEnded {
+		return nil, fmt.Errorf("%w: %s", journal.ErrEnded, id)
+	}
+	c, err := readOrigin(filepath.Join(f.state, "runs", id))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.under(c.file, c.plan, &f.teamFlags); err != nil {
+		return nil, err
+	}
+	if err := a.sameAsThen(run, c, drift); err != nil {
+		return nil, err
+	}
+	s, err := a.execution(c, f, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.hideSecrets(s.wiring); err != nil { // the program may start itself again, which must not count
+		return nil, err
+	}
+	s.store = store
+	if s.log, err = store.Continue(ctx, id); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := store.Export(ctx, id, &b); err != nil {
+		return s, err
+	}
+	if s.past, err = runtime.ReadPast(&b); err != nil {
+		return s, fmt.Errorf("the log of run %q is damaged: %w", id, err)
+	}
+	return s, nil
+}
+
+// readOrigin reads what a run was started with.
+func readOrigin(folder string) (*compiled, error) {
+	var from origin
+	raw, err := os.ReadFile(filepath.Join(folder, originName))
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("how the run was started cannot be read: %w", err)
+	}
+	path := filepath.Join(folder, planName)
+	if raw, err = os.ReadFile(path); err != nil {
+		return nil, fmt.Errorf("the plan of the run cannot be read: %w", err)
+	}
+	plan, err := runtime.ReadPlan(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the plan of the run: %w", err)
+	}
+	return &compiled{plan: plan, file: path, dir: from.Dir, above: from.Above, cwd: from.Cwd}, nil
+}
+
+// sameAsThen refuses to go on with another program, or over files that have changed, unless that is accepted: the plan
+// holds their text as it was.
+func (a *app) sameAsThen(run journal.Run, c *compiled, drift bool) error {
+	if v := build().Version; run.Core != v {
+		a.say("run %s was begun by oma %s, and this is %s: go on with that one", run.ID, run.Core, v)
+		return ended(runtime.ExitStale)
+	}
+	moved := movedInputs(c.plan, c.dir)
+	for _, m := range moved {
+		a.say("run %s: an input has moved since it was started: %s [stale-plan]", run.ID, m)
+	}
+	if moved == nil {
+		return nil
+	}
+	if !drift {
+		a.say("put it back, or go on by the plan as it was with --accept-drift")
+		return ended(runtime.ExitStale)
+	}
+	c.drift = moved
+	return nil
+}

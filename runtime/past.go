@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// Past is a run as its log tells it, to go on with. It is used once.
+type Past struct {
+	RunID string
+	// Attempt counts how often the run was started or resumed so far.
+	Attempt int
+	// Ended says that the run came to its end. It is told again for its receipt alone, which is the one it had.
+	Ended bool
+
+	planned bool
+	plan    string // digest
+	budgets spec.Budgets
+	ref     spec.JournalRef
+	at      int64
+	tape    *tape
+}
+
+// ReadPast reads a log. Any damage is an error that names the line.
+func ReadPast(log io.Reader) (*Past, error) {
+	p, t := &Past{}, newTaping()
+	var err error
+	p.ref, err = VerifyLog(log, func(e *spec.Event) error {
+		p.at = e.At
+		t.see(e)
+		switch e.Kind {
+		case spec.EventRunStart:
+			p.RunID = e.ID
+			p.Attempt++
+		case spec.EventPlanSet:
+			var set planSet
+			if err := json.Unmarshal(e.Data, &set); err != nil {
+				return fmt.Errorf("event %d cannot be read", e.Seq)
+			}
+			p.planned, p.plan, p.budgets = true, e.Digest, set.Budgets
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.tape, p.Ended = t.tape()
+	return p, nil
+}
+
+// fits says why a past is not one of the plan.
+func (p *Past) fits(plan *spec.Plan, runID string) error {
+	switch {
+	case !p.planned:
+		return fmt.Errorf("%w: the log names no plan", ErrDiverged)
+	case p.plan != plan.Digest:
+		return fmt.Errorf("%w: the log is of plan %s", ErrDiverged, p.plan)
+	case p.RunID != runID:
+		return fmt.Errorf("%w: the log is of run %s", ErrDiverged, p.RunID)
+	}
+	return nil
+}
