@@ -45,10 +45,9 @@ func (s *execution) redacted(data json.RawMessage) json.RawMessage {
 	return json.RawMessage(`"withheld: the data cannot be redacted"`)
 }
 
-// finish writes what the run leaves behind and prints its result. The receipt is written whatever happened.
-func (s *execution) finish(res *runtime.Result) error {
-	path, err := s.keep(append(res.Bytes, '\n'))
-	err = errors.Join(err, s.writeCassette(), s.result(res))
+// finish prints the result of a run whose receipt is at path. broke is what could not be put in its place.
+func (s *execution) finish(res *runtime.Result, path string, broke error) error {
+	err := errors.Join(broke, s.writeCassette(), s.result(res))
 	s.summary(res.Receipt)
 	if s.f.explainDenials {
 		d := denialsOf(res.Receipt)

@@ -28,14 +28,20 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	return s.perform(ctx, ceilings)
 }
 
-// perform drives the run and leaves everything in its place.
+// perform drives the run and leaves everything in its place: the receipt before the store says that the run has ended, so
+// that a process killed in between is no run without one.
 func (s *execution) perform(ctx context.Context, ceilings spec.Budgets) error {
 	res, err := s.drive(ctx, ceilings)
+	path := ""
+	if res != nil {
+		path, err = s.keep(append(res.Bytes, '\n'))
+	}
 	// The run was driven: where it stands is recorded also when ctx has ended.
-	if err = errors.Join(err, s.settle(context.WithoutCancel(ctx), res)); res == nil {
+	err = errors.Join(err, s.settle(context.WithoutCancel(ctx), res))
+	if res == nil {
 		return err
 	}
-	return errors.Join(s.finish(res), err)
+	return s.finish(res, path, err)
 }
 
 // prepare does everything up to the first effect. What it prints is kept back until it is certain that the program does
