@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 0
 
 include real.mk bench.mk
 
-.PHONY: help build test race lint check examples bench clean
+.PHONY: help build test race lint check examples crash bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ check: lint test race examples test-real ## exactly what CI runs
 
 examples: build ## validate and run every example with its cassette
 	@./examples/check.sh bin/oma
+
+crash: ## kill runs at every event, many times, and go on with them
+	CRASH_ROUNDS=30 $(GO) test -count=1 -timeout 60m -run 'Killed|Stopped' -v ./cmd/oma ./runtime ./runtime/journal
 
 bench: ## Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/open-multi-agent/oma/runtime/core"
@@ -23,13 +24,14 @@ type engine struct {
 	hide    func(string) string // puts references in place of resolved secrets; nil: there are none
 
 	// past is told again before anything new is asked. nil: the run starts now.
-	past    *tape
-	told    func(*core.Effect, *core.Result)       // sees what is told again; nil: nobody does
-	again   func(*core.Effect) (core.Result, bool) // answers a call that may have run; false: it runs
-	lasting func(*core.Effect) bool                // says that what was asked must survive the machine before it is done
-	pending []pending
-	broken  error // why the past does not fit
-	halted  bool  // the log says that the run was stopped
+	past     *tape
+	told     func(*core.Effect, *core.Result)       // sees what is told again; nil: nobody does
+	again    func(*core.Effect) (core.Result, bool) // answers a call that may have run; false: it runs
+	lasting  func(*core.Effect) bool                // says that what was asked must survive the machine before it is done
+	starting []pending                              // asked for and on record, to be started together
+	pending  []pending
+	broken   error // why the past does not fit
+	halted   bool  // the log says that the run was stopped
 
 	cancel   func()
 	runnable []*thread
@@ -93,11 +95,17 @@ func (e *engine) run(body func(core.Flow)) error {
 		case e.past.left():
 			e.answer()
 			continue
+		case len(e.starting) > 0:
+			e.begin()
+			continue
 		case len(e.pending) > 0:
 			e.resume()
 			continue
 		case e.inflight == 0:
 			return errors.New("the run waits for something that nothing will bring about")
+		}
+		if e.rec.flush(); e.rec.err != nil {
+			e.cancel()
 		}
 		c := <-e.done
 		e.inflight--
@@ -190,15 +198,25 @@ func (e *engine) ask(t *thread, s step) {
 		if kind := asked[ef.Kind]; kind != "" {
 			e.rec.record(event(kind, ef), e.asked(ef))
 		}
-		if e.lasting != nil && e.lasting(ef) {
-			e.rec.sync()
-		}
-		if e.rec.err != nil {
-			e.give(t, ef, core.Result{Cancelled: true})
-			return
-		}
-		e.launch(t, s, false)
+		e.starting = append(e.starting, pending{t: t, s: s})
 	}
+}
+
+// begin starts what threads have asked for since the last time, once all of it is on record. It does nothing where that
+// fails: everything ends then.
+func (e *engine) begin() {
+	if e.lasting != nil && slices.ContainsFunc(e.starting, func(p pending) bool { return e.lasting(p.s.effect) }) {
+		e.rec.sync()
+	}
+	e.rec.flush()
+	for _, p := range e.starting {
+		if e.rec.err != nil {
+			e.give(p.t, p.s.effect, core.Result{Cancelled: true})
+			continue
+		}
+		e.launch(p.t, p.s, false)
+	}
+	e.starting = e.starting[:0]
 }
 
 func (e *engine) launch(t *thread, s step, repeated bool) {

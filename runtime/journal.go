@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -15,9 +14,11 @@ import (
 
 // Journal keeps the records of one run, in order and append-only. It is called from one goroutine.
 type Journal interface {
-	// Append takes one record, JSON without a line end, and keeps no reference to it. When it returns nil the record
-	// survives the end of this process. An error ends the run: nothing is done that could not be recorded.
+	// Append takes one record, JSON without a line end, and keeps no reference to it.
 	Append(record []byte) error
+	// Flush is called before anything is done and before anything is waited for. When it returns nil all records survive
+	// the end of this process. An error, of either, ends the run: nothing is done that could not be recorded.
+	Flush() error
 	Close() error
 }
 
@@ -29,38 +30,8 @@ type Syncer interface{ Sync() error }
 type noJournal struct{}
 
 func (noJournal) Append([]byte) error { return nil }
+func (noJournal) Flush() error        { return nil }
 func (noJournal) Close() error        { return nil }
-
-// FileJournal writes one record a line.
-type FileJournal struct {
-	f *os.File
-	w *bufio.Writer
-}
-
-// CreateFileJournal makes a new file that only its owner can read. An existing file is an error.
-func CreateFileJournal(path string) (*FileJournal, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return &FileJournal{f, bufio.NewWriterSize(f, 64<<10)}, nil
-}
-
-// Append hands the record to the operating system: it survives the end of the process, not of the machine.
-func (j *FileJournal) Append(record []byte) error {
-	j.w.Write(record)
-	j.w.WriteByte('\n')
-	return j.w.Flush()
-}
-
-// Close makes the file survive the machine as well.
-func (j *FileJournal) Close() error {
-	err := j.f.Sync()
-	if cerr := j.f.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
 
 // recorder numbers, times and chains events. Its error is sticky.
 type recorder struct {
@@ -96,6 +67,13 @@ func (r *recorder) record(e spec.Event, data any) int64 {
 		r.watch(&e)
 	}
 	return e.At
+}
+
+// flush stores what was recorded. After it something is done, or waited for.
+func (r *recorder) flush() {
+	if r.err == nil {
+		r.err = r.journal.Flush()
+	}
 }
 
 // sync makes what was recorded survive the loss of the machine, where the journal can.

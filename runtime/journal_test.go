@@ -36,4 +36,6 @@ func (m *memory) Append(record []byte) error {
 	return nil
 }
 
+func (m *memory) Flush() error { return nil }
+
 func (m *memory) Close() error { return nil }

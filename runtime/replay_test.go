@@ -34,6 +34,8 @@ func (m *killable) Append(record []byte) error {
 	return nil
 }
 
+func (m *killable) Flush() error { return nil }
+
 func (m *killable) Close() error { return nil }
 
 // workshop is a world of two agents in parallel and one after them, with a tool that only reads and one that counts.

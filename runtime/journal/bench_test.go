@@ -14,7 +14,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.SetBytes(int64(len(record)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := l.Append(record); err != nil {
+				if err := keep(l, record); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -29,12 +29,12 @@ func BenchmarkAppendAfter(b *testing.B) {
 			l := begin(b, open(b, b.TempDir()), "r1")
 			record := []byte(`{"data":"` + strings.Repeat("x", 300) + `"}`)
 			for range before {
-				if err := l.Append(record); err != nil {
+				if err := keep(l, record); err != nil {
 					b.Fatal(err)
 				}
 			}
 			for b.Loop() {
-				if err := l.Append(record); err != nil {
+				if err := keep(l, record); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -45,7 +45,7 @@ func BenchmarkAppendAfter(b *testing.B) {
 func BenchmarkAppendSync(b *testing.B) {
 	l := begin(b, open(b, b.TempDir()), "r1")
 	for b.Loop() {
-		if err := l.Append([]byte(`{"kind":"tool/call"}`)); err != nil {
+		if err := keep(l, []byte(`{"kind":"tool/call"}`)); err != nil {
 			b.Fatal(err)
 		}
 		if err := l.Sync(); err != nil {
@@ -62,7 +62,7 @@ func BenchmarkRecords(b *testing.B) {
 			l := begin(b, s, "r1")
 			record := []byte(`{"data":"` + strings.Repeat("x", 300) + `"}`)
 			for range n {
-				if err := l.Append(record); err != nil {
+				if err := keep(l, record); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -117,4 +117,25 @@ func BenchmarkOpen(b *testing.B) {
 			s.Close()
 		}
 	})
+}
+
+// BenchmarkBatch is what a step of a run records, stored together.
+func BenchmarkBatch(b *testing.B) {
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l := begin(b, open(b, b.TempDir()), "r1")
+			record := []byte(`{"kind":"llm/response","data":"` + strings.Repeat("x", 300) + `"}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				for range n {
+					if err := l.Append(record); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := l.Flush(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

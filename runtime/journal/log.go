@@ -30,6 +30,10 @@ type Log struct {
 	file    *os.File // the lock
 	conn    *sql.Conn
 	add     *sql.Stmt
+	begin   *sql.Stmt
+	commit  *sql.Stmt
+	queue   []entry // appended and not stored yet
+	queued  int     // bytes of it
 	closed  bool
 }
 
@@ -60,8 +64,13 @@ func (l *Log) ready(ctx context.Context, id string) error {
 	if l.conn, err = l.store.fast.Conn(ctx); err != nil {
 		return err
 	}
-	if l.add, err = l.conn.PrepareContext(ctx, sqlAddRecord); err != nil {
-		return err
+	for _, p := range []struct {
+		to   **sql.Stmt
+		text string
+	}{{&l.add, sqlAddRecord}, {&l.begin, "BEGIN IMMEDIATE"}, {&l.commit, "COMMIT"}} {
+		if *p.to, err = l.conn.PrepareContext(ctx, p.text); err != nil {
+			return err
+		}
 	}
 	var num int64
 	var head []byte
@@ -85,8 +94,7 @@ func (l *Log) Seq() int64 { return l.seq }
 // Head is the chain's digest over all records; empty if there is none.
 func (l *Log) Head() string { return l.head }
 
-// Append stores one record. When it returns nil the record survives the end of this process; after Sync, that of the
-// machine. On an error nothing is stored.
+// Append takes one record. It is stored by the next Flush, Sync, SetStatus or Close, or when many have come.
 func (l *Log) Append(record []byte) error {
 	switch {
 	case l.closed:
@@ -94,41 +102,75 @@ func (l *Log) Append(record []byte) error {
 	case len(record) == 0 || bytes.IndexByte(record, '\n') >= 0:
 		return errors.New("a record is one line of JSON")
 	}
-	ctx := context.Background()
 	head := canon.Chain(l.head, record)
 	sum, err := raw(head)
 	if err != nil {
 		return err
 	}
-	if len(record) < blobFrom {
-		_, err = l.add.ExecContext(ctx, key(l.run.num, l.seq+1), record, sum)
-	} else {
-		err = l.addCut(ctx, record, sum)
+	l.seq, l.head = l.seq+1, head
+	l.queue = append(l.queue, entry{l.seq, bytes.Clone(record), sum})
+	if l.queued += len(record); len(l.queue) < maxQueue && l.queued < maxQueued {
+		return nil
 	}
-	if err != nil {
+	return l.Flush()
+}
+
+// What waits to be stored is bounded, in records and in bytes.
+const (
+	maxQueue  = 256
+	maxQueued = 1 << 20
+)
+
+// entry is a record that waits to be stored.
+type entry struct {
+	seq         int64
+	record, sum []byte
+}
+
+// Flush stores what was appended, in one transaction: all of it or nothing. When it returns nil every record survives the
+// end of this process. After an error it can be tried again.
+func (l *Log) Flush() error {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	if err := l.storeQueue(context.Background()); err != nil {
 		return l.store.fail(err)
 	}
-	l.seq, l.head = l.seq+1, head
+	l.queue, l.queued = l.queue[:0], 0
 	return nil
 }
 
-// addCut stores a large record without its payload, and the payload unless it is there.
-func (l *Log) addCut(ctx context.Context, record, sum []byte) error {
-	from, to := payload(record)
-	name := canon.Digest("blob", record[from:to])
-	tx, err := l.conn.BeginTx(ctx, nil)
-	if err != nil {
+func (l *Log) storeQueue(ctx context.Context) error {
+	if len(l.queue) == 1 && len(l.queue[0].record) < blobFrom { // one statement is a transaction by itself
+		return l.put(ctx, l.queue[0])
+	}
+	if _, err := l.begin.ExecContext(ctx); err != nil {
 		return err
 	}
-	defer tx.Rollback() // after Commit it does nothing
-	if _, err := tx.ExecContext(ctx, sqlAddBlob, name, record[from:to]); err != nil {
+	for _, e := range l.queue {
+		if err := l.put(ctx, e); err != nil {
+			_, undo := l.conn.ExecContext(ctx, "ROLLBACK")
+			return errors.Join(err, undo)
+		}
+	}
+	_, err := l.commit.ExecContext(ctx)
+	return err
+}
+
+// put adds one record. A large one is stored without its payload, and the payload unless it is there.
+func (l *Log) put(ctx context.Context, e entry) error {
+	if len(e.record) < blobFrom {
+		_, err := l.add.ExecContext(ctx, key(l.run.num, e.seq), e.record, e.sum)
 		return err
 	}
-	body := append(append([]byte{}, record[:from]...), record[to:]...) // not nil, which would be stored as NULL
-	if _, err := tx.ExecContext(ctx, sqlAddCut, key(l.run.num, l.seq+1), body, from, sum, name); err != nil {
+	from, to := payload(e.record)
+	name := canon.Digest("blob", e.record[from:to])
+	if _, err := l.conn.ExecContext(ctx, sqlAddBlob, name, e.record[from:to]); err != nil {
 		return err
 	}
-	return tx.Commit()
+	body := append(append([]byte{}, e.record[:from]...), e.record[to:]...) // not nil, which would be stored as NULL
+	_, err := l.conn.ExecContext(ctx, sqlAddCut, key(l.run.num, e.seq), body, from, e.sum, name)
+	return err
 }
 
 // payload says which part of a record is kept as a blob: an event's data, which unlike the rest of it can be the same
@@ -150,6 +192,9 @@ func (l *Log) Sync() error {
 	if l.closed || l.durable == l.seq {
 		return nil
 	}
+	if err := l.Flush(); err != nil {
+		return err
+	}
 	if _, err := l.store.db.Exec(sqlDurable, l.seq, l.run.num); err != nil {
 		return l.store.fail(err)
 	}
@@ -168,6 +213,9 @@ func (l *Log) SetStatus(ctx context.Context, status Status, exitCode int, ended 
 	case status == StatusEnded && ended.IsZero():
 		ended = l.store.now()
 	}
+	if err := l.Flush(); err != nil {
+		return err
+	}
 	if _, err := l.store.db.ExecContext(ctx, sqlSetStatus, status, exitCode, milli(ended), l.seq, l.run.num); err != nil {
 		return l.store.fail(err)
 	}
@@ -180,9 +228,12 @@ func (l *Log) Close() error {
 	if l.closed {
 		return nil
 	}
+	err := l.Flush()
 	l.closed = true
-	_, err := l.store.db.Exec(sqlDurable, l.seq, l.run.num)
-	return l.store.fail(errors.Join(err, l.add.Close(), l.conn.Close(), l.file.Close()))
+	if err == nil {
+		_, err = l.store.db.Exec(sqlDurable, l.seq, l.run.num)
+	}
+	return l.store.fail(errors.Join(err, l.add.Close(), l.begin.Close(), l.commit.Close(), l.conn.Close(), l.file.Close()))
 }
 
 const digestPrefix = "sha256:"

@@ -70,7 +70,7 @@ func childWork(dir, name string) error {
 		if i%50 == 0 {
 			record = fmt.Appendf(nil, `{"seq":%d,"by":%q,"data":"%s"}`, i+1, name, strings.Repeat("d", blobFrom))
 		}
-		if err := l.Append(record); err != nil {
+		if err := keep(l, record); err != nil {
 			return fmt.Errorf("append: %w", err)
 		}
 		if i%10 > 0 {
@@ -203,7 +203,7 @@ func childAppend(dir, id string) error {
 		if l.Seq() == 0 {
 			record = fmt.Appendf(nil, `{"seq":1,"data":%q}`, data)
 		}
-		if err := l.Append(record); err != nil {
+		if err := keep(l, record); err != nil {
 			return err
 		}
 		fmt.Println(l.Seq())
