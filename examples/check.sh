@@ -4,7 +4,7 @@
 #   # gate: N         what oma gate --team ends with, where that is another code
 #   # policy: PATH    a policy from above for every command, relative to the example
 #   # says: TEXT      a part of what oma run says; may be repeated
-# Then it runs the policy tests.
+# Then it runs the policy tests, and kills a run to go on with it.
 #
 #   examples/check.sh BIN
 #
@@ -76,4 +76,6 @@ for file in "$teams"/../*/*.test.yaml; do
 	problem=$("$oma" policy test "$file" 2>&1 >out) || problem="fails: $problem$(cat out)"
 	report "$(basename "$file" .yaml)" "$problem" "its cases hold"
 done
+problem=$("$teams/../resume.sh" "$oma" 2>&1 >/dev/null) && problem= || problem="fails: $problem"
+report resume "$problem" "a run that was killed goes on"
 exit $failed
