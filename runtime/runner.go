@@ -114,7 +114,9 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		return nil, fmt.Errorf("%w: its release requirements do not compile: %s", ErrStale, diags[0].Message)
 	}
 	r.release = release
-	if p := o.Past; p != nil {
+	if p := o.Past; p != nil && p.ref.Events == 0 { // it ended before it had recorded anything
+		r.o.Past = nil
+	} else if p != nil {
 		if err := p.fits(plan, o.RunID); err != nil {
 			return nil, err
 		}
@@ -204,6 +206,7 @@ func (r *Runner) begin(rec *recorder) {
 	if r.o.Past == nil {
 		rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets})
 	}
+	rec.flush() // together: a log that has begun says of which plan it is
 }
 
 // finish writes the last event, so that the receipt can name the head of the chain. A log that failed, then or before,

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,16 +106,13 @@ func (a *app) again(ctx context.Context, id string, f *runFlags, drift bool) (*e
 
 // readOrigin reads what a run was started with.
 func readOrigin(folder string) (*compiled, error) {
-	var from origin
-	raw, err := os.ReadFile(filepath.Join(folder, originName))
-	if err == nil {
-		err = json.Unmarshal(raw, &from)
-	}
+	from, err := originOf(folder)
 	if err != nil {
-		return nil, fmt.Errorf("how the run was started cannot be read: %w", err)
+		return nil, err
 	}
 	path := filepath.Join(folder, planName)
-	if raw, err = os.ReadFile(path); err != nil {
+	raw, err := os.ReadFile(path)
+	if err != nil {
 		return nil, fmt.Errorf("the plan of the run cannot be read: %w", err)
 	}
 	plan, err := runtime.ReadPlan(raw)

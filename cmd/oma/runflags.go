@@ -14,6 +14,7 @@ type runFlags struct {
 	teamFlags
 	output, receipt, state, record, dir string
 	noJournal, quiet, explainDenials    bool
+	again                               bool
 	maxTokens                           int64
 	maxCost, failOn                     string
 	maxDuration, grace                  time.Duration
@@ -39,6 +40,7 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
 	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
 	fl.BoolVar(&f.noJournal, "no-journal", false, "keep no event log")
+	fl.BoolVar(&f.again, "again", false, "run a saved plan that was run before")
 	fl.StringVar(&f.record, "record", "", "write a cassette of the run to this new file")
 	fl.StringVar(&f.dir, "dir", "", "for a saved plan: the folder its inputs are in (default: the plan's own)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")

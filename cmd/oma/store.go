@@ -26,6 +26,19 @@ type origin struct {
 	Dir   string   `json:"dir"`   // the folder paths in the plan are relative to
 	Above []string `json:"above"` // the policies given above it
 	Cwd   string   `json:"cwd"`   // where the program was started
+	Saved bool     `json:"saved"` // it was a saved plan
+}
+
+// originOf reads how a run was started.
+func originOf(folder string) (from origin, err error) {
+	raw, err := os.ReadFile(filepath.Join(folder, originName))
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	if err != nil {
+		err = fmt.Errorf("how the run was started cannot be read: %w", err)
+	}
+	return from, err
 }
 
 // open begins the run in the store, with all that it takes to go on, or takes up one that is there.
@@ -40,6 +53,9 @@ func (s *execution) open(ctx context.Context) error {
 	if s.store, err = journal.Open(s.state, journal.Options{Now: s.now}); err != nil {
 		return fmt.Errorf("the store of runs cannot be opened: %w", err)
 	}
+	if err := s.once(ctx); err != nil {
+		return errors.Join(err, s.store.Close())
+	}
 	if s.log, err = s.store.Begin(ctx, journal.Run{ID: s.id, Team: s.c.plan.Team.Name, Plan: s.c.plan.Digest, Core: build().Version}); err != nil {
 		return fmt.Errorf("the run cannot be recorded: %w", err)
 	}
@@ -47,11 +63,34 @@ func (s *execution) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, err := json.MarshalIndent(origin{s.wiring.dir, s.wiring.above, s.wiring.cwd}, "", "  ")
+	from, err := json.MarshalIndent(origin{s.wiring.dir, s.wiring.above, s.wiring.cwd, s.c.loaded == nil}, "", "  ")
 	if err != nil {
 		return err
 	}
 	return errors.Join(writeFile(filepath.Join(s.folder, planName), plan), writeFile(filepath.Join(s.folder, originName), from))
+}
+
+// once refuses to run a saved plan that was run before, unless that is asked for: what it does would be done twice.
+func (s *execution) once(ctx context.Context) error {
+	if s.c.loaded != nil || s.f.again {
+		return nil
+	}
+	runs, err := s.store.Runs(ctx, journal.Filter{Team: s.c.plan.Team.Name})
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.Plan == s.c.plan.Digest && fromPlan(filepath.Join(s.state, "runs", r.ID)) {
+			return usage("%s was run already, as %s: --again runs it once more", s.c.file, r.ID)
+		}
+	}
+	return nil
+}
+
+// fromPlan says that a run was of a saved plan.
+func fromPlan(folder string) bool {
+	from, err := originOf(folder)
+	return err == nil && from.Saved
 }
 
 // recording is the log as the runner sees it. The run is held until it is settled.
