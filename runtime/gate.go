@@ -22,7 +22,13 @@ type GateOptions struct {
 	NoLog              bool // check nothing but the receipt's own digest
 	Unbound            bool // let a receipt without a yardstick pass
 	AllowNotApplicable bool
-	RequireSigned      bool
+	RequireSigned      bool // let no receipt pass whose signature does not hold
+	// Signature holds a signature against the receipt as it is stored, and gives the id of the key that made it. nil: none
+	// is looked at.
+	Signature func(receipt []byte) (keyID string, err error)
+	// Artifact says why what is to be released is not what the receipt is about. It is asked behind Signature. nil: it is
+	// not looked at.
+	Artifact func(*spec.Receipt) error
 	// Tree gives the digest of a folder as it is now, by its cwd in the plan. It is compared with what the run left. nil:
 	// what is there now is not looked at.
 	Tree func(cwd string) (string, error)
@@ -35,10 +41,13 @@ type GateVerdict struct {
 	RunID                string          `json:"runId,omitempty"` // as the receipt says, like Team. Empty: there is none that can be read
 	Team                 string          `json:"team,omitempty"`
 	Bound                bool            `json:"bound"`
-	Against              []string        `json:"against,omitempty"` // what from outside it was held against: plan, policy NAME
-	Yardstick            string          `json:"yardstick"`         // none, matched, differs or not-compared
-	Integrity            string          `json:"integrity"`         // none, digest or chain
-	Tree                 string          `json:"tree"`              // checked, differs, nothing or not-checked
+	Against              []string        `json:"against,omitempty"`  // what from outside it was held against: plan, policy NAME
+	Yardstick            string          `json:"yardstick"`          // none, matched, differs or not-compared
+	Integrity            string          `json:"integrity"`          // none, digest, chain or signed
+	Chained              bool            `json:"chained"`            // it agrees with its event log, signed or not
+	SignedBy             string          `json:"signedBy,omitempty"` // id of the key. Empty: there is no signature that holds
+	Artifact             string          `json:"artifact"`           // checked, differs or not-checked
+	Tree                 string          `json:"tree"`               // checked, differs, nothing or not-checked
 	GovernanceConclusion string          `json:"governanceConclusion"`
 	ReleaseConclusion    string          `json:"releaseConclusion"`
 	Reasons              []GateReason    `json:"reasons"` // why it does not pass, the weightiest first
@@ -69,18 +78,26 @@ const (
 	TreeNotChecked = "not-checked"
 )
 
-// The integrity a gate can find. A signature or an attestation is for a later version.
+// What was found of what is to be released.
+const (
+	ArtifactChecked    = "checked" // it is what was signed for, or else what the run left
+	ArtifactDiffers    = "differs"
+	ArtifactNotChecked = "not-checked"
+)
+
+// The integrity a gate can find, the strongest last. Signed needs no event log: Chained says whether one was checked.
 const (
 	IntegrityNone   = "none"
 	IntegrityDigest = "digest"
 	IntegrityChain  = "chain"
+	IntegritySigned = "signed"
 )
 
 // NoReceipt is the verdict about evidence that is not there.
 func NoReceipt(why string) *GateVerdict { return emptyVerdict().broken(hintPath, "%s", why) }
 
 func emptyVerdict() *GateVerdict {
-	return &GateVerdict{Yardstick: YardstickNotCompared, Integrity: IntegrityNone, Tree: TreeNotChecked, GovernanceConclusion: spec.Unsatisfied,
+	return &GateVerdict{Yardstick: YardstickNotCompared, Integrity: IntegrityNone, Artifact: ArtifactNotChecked, Tree: TreeNotChecked, GovernanceConclusion: spec.Unsatisfied,
 		ReleaseConclusion: spec.Unsatisfied, Reasons: []GateReason{}}
 }
 
@@ -110,9 +127,7 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 		v.fail("unbound", "the receipt vouches for itself: give --team FILE, --plan FILE or --policy FILE, or accept that with --unbound")
 	}
 	v.under(r, o.Policies, governance)
-	if o.RequireSigned {
-		v.broken(hintSigned, "a signature is required and the receipt has none")
-	}
+	v.signed(data, o)
 	c := policies.Conclude(governance, r, folders)
 	v.GovernanceConclusion = c.Conclusion
 	for _, why := range c.Reasons {
@@ -124,6 +139,7 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	v.words(r, c)
 	v.release(r, release)
 	v.now(r, folders, o.Tree)
+	v.artifact(r, o.Artifact)
 	if !r.Success {
 		v.fail("run-failed", "the run ended with status %s: %s", r.Status.Code, orStatus(r.Status))
 	}
@@ -157,7 +173,8 @@ const (
 	hintPlan    = "give the same --team or --plan, --goal and --input as the run had; if a file of the team has changed since, run it again"
 	hintTree    = "review again: run the team on the files as they are now"
 	hintFolders = "let nothing change the folders of the required roles while the team runs, see that they can be read, and run again"
-	hintSigned  = "this version signs no receipt: leave out --require-signed"
+	hintSigned  = "give --key and the envelope that oma receipt sign made of this very file, or sign the receipt again"
+	hintShipped = "release what was signed for, or sign the receipt again with --artifact; without a signature, the folder as the run left it"
 	hintNoPlan  = "give --team FILE or --plan FILE"
 	hintPolicy  = "run the team again with --policy, as given here"
 	hintUnder   = "run the team again under the policy; if it was, the receipt is not as the run wrote it"

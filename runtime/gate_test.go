@@ -70,6 +70,11 @@ func forge(t testing.TB, receipt []byte, change func(*spec.Receipt)) []byte {
 	return b
 }
 
+// signedBy is a signature that holds or does not, whatever the receipt.
+func signedBy(key string, err error) func([]byte) (string, error) {
+	return func([]byte) (string, error) { return key, err }
+}
+
 func TestGate(t *testing.T) {
 	plan := governed(t)
 	good := evidenceOf(t, plan, says("done"))
@@ -185,6 +190,20 @@ func TestGate(t *testing.T) {
 		{name: "nothing was required", receipt: undeclared.receipt, plan: free, code: 4, reason: "not-applicable", found: "digest"},
 		{name: "nothing was required, and accepted", receipt: undeclared.receipt, plan: free, o: GateOptions{AllowNotApplicable: true}, found: "digest"},
 		{name: "N4 a signature is required", receipt: good.receipt, plan: plan, o: GateOptions{RequireSigned: true}, code: 4, reason: "integrity", found: "digest"},
+		{name: "N4 a signature that holds", receipt: good.receipt, log: good.log, plan: plan, o: GateOptions{RequireSigned: true, Signature: signedBy("sha256:k", nil)}, found: "signed"},
+		{name: "N4 a signature that holds, without the log", receipt: good.receipt, plan: plan, o: GateOptions{RequireSigned: true, Signature: signedBy("sha256:k", nil)}, found: "signed"},
+		{name: "N4 a signature that does not hold", receipt: good.receipt, log: good.log, plan: plan, o: GateOptions{Signature: signedBy("", errors.New("no"))},
+			code: 4, reason: "integrity", found: "chain"},
+		{name: "N4 signed, and the log is of another run", receipt: good.receipt, log: refused.log, plan: plan, o: GateOptions{Signature: signedBy("sha256:k", nil)},
+			code: 4, reason: "integrity", found: "signed"},
+		{name: "N4 signed, and a role did not complete", receipt: refused.receipt, log: refused.log, plan: plan, o: GateOptions{Signature: signedBy("sha256:k", nil)},
+			code: 4, reason: "role-failed", found: "signed"},
+		{name: "N4 edited, whatever is signed", receipt: bytes.Replace(good.receipt, []byte(`"a2"`), []byte(`"a3"`), 1), plan: plan,
+			o: GateOptions{Signature: signedBy("sha256:k", nil)}, code: 4, reason: "integrity", found: "none"},
+		{name: "the artifact is what was signed for", receipt: good.receipt, log: good.log, plan: plan, found: "chain",
+			o: GateOptions{Artifact: func(*spec.Receipt) error { return nil }}},
+		{name: "the artifact is something else", receipt: good.receipt, log: good.log, plan: plan, code: 4, reason: "integrity", found: "chain",
+			o: GateOptions{Artifact: func(*spec.Receipt) error { return errors.New("another") }}},
 		{name: "denials that were dropped", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Denied = 3 }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "tokens that do not add up", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.TotalTokens.Input-- }), plan: plan, code: 4, reason: "integrity", found: "digest"},
 		{name: "trees left out", receipt: forge(t, good.receipt, func(r *spec.Receipt) { r.Trees = nil }), plan: plan, code: 4, reason: "integrity", found: "digest"},

@@ -49,6 +49,10 @@ func TestVerdictSaysWhatWasCompared(t *testing.T) {
 			GateOptions{NoLog: true, Plan: plan, Tree: now("sha256:same", nil)}), said{YardstickMatched, TreeNothing, "run_test", hintFolders}},
 		{"a signature is required", Gate(good.receipt, GateOptions{Log: log(), Plan: plan, RequireSigned: true}),
 			said{YardstickMatched, TreeNotChecked, "run_test", hintSigned}},
+		{"the signature does not hold", Gate(good.receipt, GateOptions{Log: log(), Plan: plan, Signature: signedBy("", errors.New("no"))}),
+			said{YardstickMatched, TreeNotChecked, "run_test", hintSigned}},
+		{"the artifact is another", Gate(good.receipt, GateOptions{Log: log(), Plan: plan, Artifact: func(*spec.Receipt) error { return errors.New("no") }}),
+			said{YardstickMatched, TreeNotChecked, "run_test", hintShipped}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := said{c.v.Yardstick, c.v.Tree, c.v.RunID, ""}
@@ -59,5 +63,23 @@ func TestVerdictSaysWhatWasCompared(t *testing.T) {
 				t.Errorf("(-want +got):\n%s%v", diff, c.v.Reasons)
 			}
 		})
+	}
+}
+
+// A log is held against its receipt alone, without a yardstick.
+func TestChained(t *testing.T) {
+	plan := governed(t)
+	good, other := evidenceOf(t, plan, says("done")), evidenceOf(t, plan, says("not yet"))
+	r, err := ReadReceipt(good.receipt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Chained(r, bytes.NewReader(good.log)); err != nil {
+		t.Error(err)
+	}
+	for name, log := range map[string][]byte{"another run's": other.log, "cut short": good.log[:len(good.log)-20], "empty": nil} {
+		if Chained(r, bytes.NewReader(log)) == nil {
+			t.Errorf("a log that is %s agrees", name)
+		}
 	}
 }

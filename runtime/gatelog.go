@@ -63,7 +63,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	}
 	differs("outcome of the release requirements", facts.end.Release, r.Release)
 	if len(v.Reasons) == before {
-		v.Integrity = IntegrityChain
+		v.Integrity, v.Chained = IntegrityChain, true
 	}
 }
 
@@ -294,7 +294,7 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 
 func (t *taskFacts) model(m *core.ModelResult) {
 	t.calls += m.Attempts
-	t.tokens, t.estimated = t.tokens.Add(m.Wasted), t.estimated || m.Repeated
+	t.tokens, t.estimated = t.tokens.Add(m.Wasted), t.estimated || m.Repeated > 0
 	r := m.Response
 	if r == nil {
 		return

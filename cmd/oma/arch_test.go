@@ -42,9 +42,10 @@ var packages = []packageRow{
 	{"runtime/openai", []string{"runtime", "spec"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/scripted", []string{"runtime", "spec", "spec/canon", "spec/redact"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/journal", []string{"runtime", "spec", "spec/canon"}, "a leaf: runs are stored by what the seam of the log says"},
+	{"runtime/attest", []string{"runtime", "spec", "spec/canon"}, "a leaf: a signature is over bytes, whoever reads and writes the files"},
 	{"runtime/report", []string{"runtime", "spec"}, "a leaf: a page is made from a receipt or a verdict alone"},
 	{"docs", nil, "pages are for people; the program carries one as text"},
-	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/shell", "runtime", "runtime/builtin", "runtime/core", "runtime/journal", "runtime/openai",
+	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/shell", "runtime", "runtime/attest", "runtime/builtin", "runtime/core", "runtime/journal", "runtime/openai",
 		"runtime/report", "runtime/scripted", "schemas", "spec", "spec/canon", "spec/redact"}, "the command puts everything together"},
 }
 
@@ -63,6 +64,7 @@ var modules = []struct {
 	{"github.com/go-json-experiment/json", []string{"spec/canon"}, nil, "there is one canonical form, made in one place"},
 	{"github.com/bmatcuk/doublestar", []string{"policies", "runtime", "runtime/builtin"}, nil, "rules, limits and the glob tool match paths alike"},
 	{"github.com/hashicorp/go-hclog", []string{"cmd/oma", "runtime"}, nil, "logs are commentary, injected into the runtime"},
+	{"github.com/secure-systems-lab/go-securesystemslib/dsse", []string{"runtime/attest"}, nil, "one package signs, in the envelope that other verifiers read"},
 	{"github.com/spf13/cobra", []string{"cmd/oma"}, nil, "only the command has a command line"},
 	{"golang.org/x/sys", []string{"cmd/oma", "runtime/journal"}, nil, "the command closes its own process, and the store locks files"},
 	{"modernc.org/sqlite", []string{"runtime/journal"}, nil, "one package stores runs"},

@@ -27,6 +27,12 @@ func complete(root *cobra.Command) {
 		case "policy":
 			complete(cmd)
 			continue
+		case "receipt":
+			for _, sub := range cmd.Commands() {
+				sub.ValidArgsFunction = files("json")
+				values(sub, "output", fixed("text", "json", "yaml"))
+			}
+			continue
 		case "check", "explain":
 			values(cmd, "tool", func() []string { return catalog().Names() })
 		case "classify":

@@ -23,6 +23,7 @@ type gateFlags struct {
 	unbound, notApplicable, requireSigned bool
 	noLog, tree                           bool
 	state                                 string
+	key, signature, artifact              string
 }
 
 func (a *app) gateCommand() *cobra.Command {
@@ -55,7 +56,10 @@ func (a *app) gateCommand() *cobra.Command {
 	fl.BoolVar(&f.tree, "tree", false, "hold the files that required roles looked at against what is there now")
 	fl.BoolVar(&f.unbound, "unbound", false, "let a receipt vouch for itself")
 	fl.BoolVar(&f.notApplicable, "allow-not-applicable", false, "let a run pass that required nothing")
-	fl.BoolVar(&f.requireSigned, "require-signed", false, "fail a receipt without a signature")
+	fl.BoolVar(&f.requireSigned, "require-signed", false, "fail a receipt without a signature by --key")
+	fl.StringVar(&f.key, "key", "", "the public key in PEM that the receipt must be signed with")
+	fl.StringVar(&f.signature, "signature", "", "the signature (default: RECEIPT"+envelopeSuffix+")")
+	fl.StringVar(&f.artifact, "artifact", "", "the file or folder that is released: it must be what was signed for")
 	fl.StringVar(&f.format, "format", "", "text, json, junit or github")
 	fl.StringVarP(&f.output, "output", "o", "text", "the same as --format")
 	return cmd
@@ -92,6 +96,9 @@ func (a *app) gate(path string, f *gateFlags) error {
 			return err
 		}
 	}
+	if err := a.evidence(path, f, &o); err != nil {
+		return err
+	}
 	v := a.verdict(path, f, o)
 	if err := render(a.stdout, v); err != nil {
 		return err
@@ -102,6 +109,29 @@ func (a *app) gate(path string, f *gateFlags) error {
 		}
 	}
 	return ended(v.ExitCode)
+}
+
+// evidence says which signature and which artifact the receipt is held against, where that is asked for.
+func (a *app) evidence(path string, f *gateFlags, o *runtime.GateOptions) error {
+	s := &signature{artifact: f.artifact, without: append(evidenceOf(path, ""), f.events, f.state)}
+	switch {
+	case f.requireSigned && f.key == "":
+		return usage("--require-signed needs --key FILE, the public key that the receipt must be signed with")
+	case !f.requireSigned && f.key != "":
+		return usage("--key belongs to --require-signed")
+	case !f.requireSigned && f.signature != "":
+		return usage("--signature belongs to --require-signed")
+	case f.requireSigned:
+		var err error
+		if s, err = a.signature(path, f.key, f.signature, f.artifact); err != nil {
+			return err
+		}
+		o.Signature = s.verify
+	}
+	if f.artifact != "" {
+		o.Artifact = s.differs
+	}
+	return nil
 }
 
 // verdict decides about the receipt at a path. A receipt or a log that cannot be read is missing, whatever the cause.
@@ -172,10 +202,8 @@ func (a *app) treesNow(c *compiled, receipt string, f *gateFlags) (func(string) 
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range []string{receipt, filepath.Join(filepath.Dir(receipt), logName), f.events, f.state} {
-		if abs, err := filepath.Abs(path); err == nil && path != "" {
-			w.outputs = append(w.outputs, abs)
-		}
+	if w.outputs, err = absolute(append(evidenceOf(receipt, f.signature), f.events, f.state)); err != nil {
+		return nil, err
 	}
 	return func(cwd string) (string, error) { return w.tree(context.Background(), &spec.PlanAgent{Cwd: cwd}) }, nil
 }

@@ -56,6 +56,9 @@ func junit(v *runtime.GateVerdict) ([]byte, error) {
 		{"integrity", line(v.Integrity, 64)}, {"bound", fmt.Sprint(v.Bound)},
 		{"governanceConclusion", line(v.GovernanceConclusion, 64)}, {"releaseConclusion", line(v.ReleaseConclusion, 64)},
 	}}
+	if v.SignedBy != "" {
+		s.Properties = append(s.Properties, property{"signedBy", line(v.SignedBy, 128)})
+	}
 	if v.Receipt != nil {
 		s.Time = seconds(v.Receipt.DurationMs)
 	}
@@ -123,7 +126,7 @@ func (s *testSuite) integrity(v *runtime.GateVerdict) {
 	switch why := reasons(v, isCode("integrity")); {
 	case len(why) > 0:
 		s.fail(c, why...)
-	case v.Integrity != runtime.IntegrityDigest && v.Integrity != runtime.IntegrityChain:
+	case !slices.Contains([]string{runtime.IntegrityDigest, runtime.IntegrityChain, runtime.IntegritySigned}, v.Integrity):
 		s.fail(c, runtime.GateReason{Code: "integrity", Message: integrity(v)})
 	}
 }

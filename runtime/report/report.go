@@ -90,10 +90,26 @@ func head(v *runtime.GateVerdict, row func(name, value string)) {
 	row("governance", v.GovernanceConclusion)
 	row("release", v.ReleaseConclusion)
 	row("integrity", integrity(v))
+	if v.SignedBy != "" {
+		row("signed by", v.SignedBy)
+	}
 	row("yardstick", bound(v))
 	if v.Receipt != nil {
 		row("tree", tree(v))
 	}
+	if v.Artifact == runtime.ArtifactChecked || v.Artifact == runtime.ArtifactDiffers {
+		row("artifact", artifact(v))
+	}
+}
+
+func artifact(v *runtime.GateVerdict) string {
+	switch {
+	case v.Artifact == runtime.ArtifactDiffers:
+		return "not what the receipt is about, or it cannot be read"
+	case v.SignedBy != "":
+		return "what the signature is for"
+	}
+	return "as the run left it"
 }
 
 func integrity(v *runtime.GateVerdict) string {
@@ -104,6 +120,11 @@ func integrity(v *runtime.GateVerdict) string {
 		return "digest: the receipt is as it was written; no event log was verified"
 	case runtime.IntegrityChain:
 		return "chain: the receipt is as it was written and agrees with its event log"
+	case runtime.IntegritySigned:
+		if v.Chained {
+			return "signed: the receipt is as it was signed and agrees with its event log"
+		}
+		return "signed: the receipt is as it was signed; no event log was verified"
 	}
 	return v.Integrity
 }

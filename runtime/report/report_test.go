@@ -124,8 +124,16 @@ func verdicts(t testing.TB) map[string]*runtime.GateVerdict {
 		"nothing":    runtime.Gate(nothing, runtime.GateOptions{NoLog: true, Plan: nothingPlan}),
 		"preferred":  runtime.Gate(preferred, runtime.GateOptions{NoLog: true, Plan: preferredPlan, AllowNotApplicable: true}),
 		"edited":     runtime.Gate(bytes.Replace(good, []byte("reviewer"), []byte("reviewed"), 1), runtime.GateOptions{NoLog: true, Plan: plan}),
-		"missing":    runtime.NoReceipt("the receipt cannot be read: no such file"),
+		"signed": runtime.Gate(good, runtime.GateOptions{NoLog: true, Plan: plan, RequireSigned: true, Signature: signedBy("sha256:0123", nil),
+			Artifact: func(*spec.Receipt) error { return nil }}),
+		"forged": runtime.Gate(good, runtime.GateOptions{NoLog: true, Plan: plan, RequireSigned: true, Signature: signedBy("", errors.New("no signature is by the key")),
+			Artifact: func(*spec.Receipt) error { return errors.New("it is another") }}),
+		"missing": runtime.NoReceipt("the receipt cannot be read: no such file"),
 	}
+}
+
+func signedBy(key string, err error) func([]byte) (string, error) {
+	return func([]byte) (string, error) { return key, err }
 }
 
 func render(t testing.TB, f func(io.Writer, *runtime.GateVerdict) error, v *runtime.GateVerdict) string {
