@@ -29,9 +29,9 @@ type engine struct {
 	again    func(*core.Effect) (core.Result, bool) // answers a call that may have run; false: it runs
 	lasting  func(*core.Effect) bool                // says that what was asked must survive the machine before it is done
 	starting []pending                              // asked for and on record, to be started together
-	pending  []pending
-	broken   error // why the past does not fit
-	halted   bool  // the log says that the run was stopped
+	pending  []pending                              // asked for in the past, and not answered as far as it was told
+	broken   error                                  // why the past does not fit
+	halted   bool                                   // the log says that the run was stopped
 
 	cancel   func()
 	runnable []*thread
@@ -58,10 +58,10 @@ type step struct {
 }
 
 type completion struct {
-	t        *thread
-	e        *core.Effect
-	res      core.Result
-	repeated bool // it was asked for in an earlier attempt, and may have been worked on there
+	t    *thread
+	e    *core.Effect
+	res  core.Result
+	lost int // as of the pending effect
 }
 
 // flow is the core's Flow on this engine. It belongs to one thread.
@@ -110,7 +110,7 @@ func (e *engine) run(body func(core.Flow)) error {
 		c := <-e.done
 		e.inflight--
 		if c.res.Model != nil {
-			c.res.Model.Repeated = c.repeated
+			c.res.Model.Repeated = c.lost
 		}
 		e.give(c.t, c.e, c.res)
 	}
@@ -214,17 +214,17 @@ func (e *engine) begin() {
 			e.give(p.t, p.s.effect, core.Result{Cancelled: true})
 			continue
 		}
-		e.launch(p.t, p.s, false)
+		e.launch(p)
 	}
 	e.starting = e.starting[:0]
 }
 
-func (e *engine) launch(t *thread, s step, repeated bool) {
+func (e *engine) launch(p pending) {
 	if e.watch != nil {
-		e.watch(s.effect, nil)
+		e.watch(p.s.effect, nil)
 	}
 	e.inflight++
-	go func() { e.done <- completion{t, s.effect, e.act(s.ctx, s.effect), repeated} }()
+	go func() { e.done <- completion{p.t, p.s.effect, e.act(p.s.ctx, p.s.effect), p.lost} }()
 }
 
 // ordered says that somebody outside asked the run to stop.
@@ -264,7 +264,10 @@ func (e *engine) act(ctx context.Context, ef *core.Effect) core.Result {
 }
 
 // give records a result and hands it to the thread that asked.
-func (e *engine) give(t *thread, ef *core.Effect, res core.Result) {
+func (e *engine) give(t *thread, ef *core.Effect, res core.Result) { e.hand(t, ef, res, e.watch) }
+
+// hand is give for whoever sees the result. nil: nobody does.
+func (e *engine) hand(t *thread, ef *core.Effect, res core.Result, see func(*core.Effect, *core.Result)) {
 	if res.Cancelled && !e.halted && e.ordered() {
 		e.halted = true
 		e.rec.record(spec.Event{Kind: spec.EventRunStop}, nil)
@@ -273,8 +276,8 @@ func (e *engine) give(t *thread, ef *core.Effect, res core.Result) {
 	if e.rec.err != nil {
 		e.cancel()
 	}
-	if e.watch != nil {
-		e.watch(ef, &res)
+	if see != nil {
+		see(ef, &res)
 	}
 	t.reply = res
 	e.runnable = append(e.runnable, t)

@@ -234,9 +234,12 @@ func (g *guard) use(id string, canonical []byte) bool {
 	return ok && digest == canon.Digest("input", canonical)
 }
 
-// remember lets a call act that an earlier attempt judged and did not run.
+// remember lets a call act that an earlier attempt judged and did not run, and no other.
 func (g *guard) remember(e *core.Effect, res *core.Result) {
-	if e.Kind == core.Judge && res.Judged != nil && res.Judged.Allowed() {
+	switch {
+	case e.Kind == core.ToolCall:
+		g.use(e.ID, nil)
+	case e.Kind == core.Judge && res.Judged != nil && res.Judged.Allowed():
 		g.permit(strings.TrimSuffix(e.ID, "/judge"), res.Judged.InputDigest)
 	}
 }
@@ -257,6 +260,7 @@ func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	if tool != nil && tool.ReadOnly {
 		return core.Result{}, false
 	}
+	g.use(e.ID, nil)
 	return core.Result{Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
 }
 
@@ -276,6 +280,7 @@ func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core
 		return core.Result{Cancelled: true, Tool: &out}
 	}
 	out = tool.check(out)
+	out.Text = strings.ToValidUTF8(out.Text, "\uFFFD") // what the log cannot hold is not what the model sees
 	if g.reference != nil {
 		out.Text = g.reference(out.Text)
 	}

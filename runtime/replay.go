@@ -20,6 +20,23 @@ type tape struct {
 	at     int64 // of the last event told
 	// late are answers that came while an attempt was wound up, by the effect's id.
 	late map[string]spec.Event
+	lost map[string]int // how many attempts asked for an effect and ended without its answer, by its id
+	rest []rest
+	end  int64 // the time of the log's last event
+}
+
+// rest is a time in which no process drove the run: from the end of an attempt to the next one, at which it was over.
+type rest struct{ over, length int64 }
+
+// driven is how much of the time from one event to the end of the log a process drove the run.
+func (t *tape) driven(from int64) int64 {
+	d := t.end - from
+	for _, r := range t.rest {
+		if r.over > from {
+			d -= r.length
+		}
+	}
+	return d
 }
 
 func (t *tape) left() bool { return t != nil && t.next < len(t.events) }
@@ -40,14 +57,25 @@ func (t *tape) take() *spec.Event {
 type taping struct {
 	kept    []spec.Event
 	open    map[string]bool // asked, and not answered yet
+	idle    map[string]bool // the attempt ended while nobody worked on it
 	late    map[string]spec.Event
+	lost    map[string]int
+	rest    []rest
+	at      int64
 	stopped bool
 	ended   bool
 }
 
-func newTaping() *taping { return &taping{open: map[string]bool{}, late: map[string]spec.Event{}} }
+func newTaping() *taping {
+	return &taping{open: map[string]bool{}, idle: map[string]bool{}, late: map[string]spec.Event{}, lost: map[string]int{}}
+}
 
 func (t *taping) see(e *spec.Event) {
+	if e.Kind == spec.EventRunStart && t.at > 0 {
+		t.pause()
+		t.rest = append(t.rest, rest{e.At, e.At - t.at})
+	}
+	t.at = e.At
 	switch e.Kind {
 	case spec.EventRunStop:
 		t.stopped = true
@@ -62,12 +90,17 @@ func (t *taping) see(e *spec.Event) {
 		return
 	}
 	switch answer := isAnswer[e.Kind]; {
-	case t.stopped && answer && t.open[e.ID] && !cancelledIn(e):
-		t.late[e.ID] = *e
+	case t.stopped && answer && t.open[e.ID]:
+		if res := resultIn(e); !res.Cancelled {
+			t.late[e.ID] = *e
+		} else {
+			t.idle[e.ID] = res.Model != nil && res.Model.Idle
+		}
 	case t.stopped:
 	case answer:
 		delete(t.open, e.ID)
 		delete(t.late, e.ID)
+		delete(t.lost, e.ID)
 		t.kept = append(t.kept, *e)
 	default:
 		t.open[e.ID] = true
@@ -75,14 +108,28 @@ func (t *taping) see(e *spec.Event) {
 	}
 }
 
-// tape ends the gathering. The run has ended for good if it did and was not stopped before.
-func (t *taping) tape() (*tape, bool) {
-	return &tape{events: t.kept, late: t.late}, t.ended && !t.stopped
+// pause ends an attempt.
+func (t *taping) pause() {
+	for id := range t.open {
+		if !t.idle[id] {
+			t.lost[id]++
+		}
+	}
+	clear(t.idle)
 }
 
-func cancelledIn(e *spec.Event) bool {
-	var res core.Result
-	return len(e.Data) > 0 && json.Unmarshal(e.Data, &res) == nil && res.Cancelled
+// tape ends the gathering. The run has ended for good if it did and was not stopped before.
+func (t *taping) tape() (*tape, bool) {
+	t.pause()
+	return &tape{events: t.kept, late: t.late, lost: t.lost, rest: t.rest, end: t.at}, t.ended && !t.stopped
+}
+
+// resultIn reads what an event says came of an effect. A status of a task, or nothing, is a result without anything in it.
+func resultIn(e *spec.Event) (res core.Result) {
+	if len(e.Data) > 0 && json.Unmarshal(e.Data, &res) != nil {
+		return core.Result{}
+	}
+	return res
 }
 
 var isAnswer = func() map[string]bool {
@@ -93,11 +140,12 @@ var isAnswer = func() map[string]bool {
 	return m
 }()
 
-// pending is an effect that was asked in the past and has not been answered.
+// pending is an effect that was asked for and has not been answered.
 type pending struct {
-	t  *thread
-	s  step
-	at int64
+	t    *thread
+	s    step
+	at   int64 // when an earlier attempt asked for it
+	lost int   // how many attempts may have had it worked on and lost the answer
 }
 
 // retell deals with an effect that a thread asks for while the log is told again: it was answered at once, or it was
@@ -105,12 +153,12 @@ type pending struct {
 func (e *engine) retell(t *thread, s step) {
 	ef, ev := s.effect, e.past.peek()
 	switch {
-	case ev.ID == ef.ID && ev.Kind == answered[ef.Kind] && (ef.Kind != core.Tree || cancelledIn(ev)):
+	case ev.ID == ef.ID && ev.Kind == answered[ef.Kind] && (ef.Kind != core.Tree || resultIn(ev).Cancelled):
 		e.tell(t, ef, e.past.take())
 	case ev.ID == ef.ID && ev.Kind == asked[ef.Kind] && ev.Digest == ef.Digest:
-		e.pending = append(e.pending, pending{t, s, e.past.take().At})
+		e.pending = append(e.pending, pending{t, s, e.past.take().At, e.past.lost[ef.ID]})
 	case ef.Kind == core.Tree: // leaves no event when it is asked
-		e.pending = append(e.pending, pending{t, s, e.past.at})
+		e.pending = append(e.pending, pending{t: t, s: s})
 	default:
 		e.diverge(ev, fmt.Sprintf("%s %s", ef.Kind, ef.ID))
 	}
@@ -140,6 +188,7 @@ func (e *engine) tell(t *thread, ef *core.Effect, ev *spec.Event) {
 		e.broken = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
 		return
 	}
+	ev.Data = nil // nobody asks for it again, and a long log is large
 	if e.told != nil {
 		e.told(ef, &res)
 	}
@@ -154,10 +203,16 @@ func (e *engine) recorded(ef *core.Effect, ev *spec.Event) (res core.Result, err
 		err = json.Unmarshal(ev.Data, &res)
 	}
 	res.At = ev.At
+	if m := res.Model; m != nil && (m.Attempts < 0 || m.Repeated < 0 || m.Repeated > len(e.past.rest)) {
+		return res, errors.New("no run counts like that")
+	}
 	if j := res.Judged; err == nil && j != nil && len(j.Canonical) > 0 { // the log's encoder escapes what canon does not
 		var v any
 		if v, err = canon.Decode(j.Canonical); err == nil {
 			j.Canonical, err = canon.Bytes(v)
+		}
+		if err == nil && canon.Digest("input", j.Canonical) != j.InputDigest {
+			err = errors.New("the input is not in it as it was judged: a secret was taken out")
 		}
 	}
 	return res, err
@@ -167,44 +222,50 @@ func (e *engine) recorded(ef *core.Effect, ev *spec.Event) (res core.Result, err
 // known is given alone, as any other: what its thread then does stands in the log before the next one.
 func (e *engine) resume() {
 	for i, p := range e.pending {
-		res, known, err := e.known(p)
-		if err != nil {
-			e.broken = err
-			return
-		}
-		if known {
+		if e.known(p) {
 			e.pending = append(e.pending[:i:i], e.pending[i+1:]...)
-			e.give(p.t, p.s.effect, res)
 			return
 		}
 	}
 	for _, p := range e.pending {
 		if ef := p.s.effect; ef.Kind == core.Timer { // what has passed of it has passed
-			rest := *ef
-			rest.Delay = max(ef.Delay-spec.Duration(e.past.at-p.at)*millisecond, 0)
-			p.s.effect = &rest
+			left := *ef
+			left.Delay = max(ef.Delay-spec.Duration(e.past.driven(p.at))*millisecond, 0)
+			p.s.effect = &left
 		}
-		e.launch(p.t, p.s, true)
+		e.starting = append(e.starting, p)
 	}
 	e.pending = nil
 }
 
-// known gives the answer of an effect that need not start: it came while an earlier attempt was wound up, or nobody can
-// know whether the effect took place.
-func (e *engine) known(p pending) (core.Result, bool, error) {
+// known gives the answer of an effect that does not start: it came while an earlier attempt was wound up, nothing starts
+// any more, or nobody can know whether the effect took place. False: there is none.
+func (e *engine) known(p pending) bool {
 	ef := p.s.effect
 	if ev, ok := e.past.late[ef.ID]; ok {
 		res, err := e.recorded(ef, &ev)
 		if err != nil {
-			err = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
+			e.broken = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
 		}
-		return res, true, err
+		e.hand(p.t, ef, res, e.told)
+		return true
+	}
+	if e.stopped(p.s.ctx) {
+		res := core.Result{Cancelled: true}
+		if ef.Kind == core.ModelCall {
+			res.Model = &core.ModelResult{Idle: true, Repeated: p.lost}
+		}
+		e.give(p.t, ef, res)
+		return true
 	}
 	if ef.Kind != core.ToolCall {
-		return core.Result{}, false, nil
+		return false
 	}
 	res, known := e.again(ef)
-	return res, known, nil
+	if known {
+		e.give(p.t, ef, res)
+	}
+	return known
 }
 
 const millisecond = 1_000_000

@@ -81,6 +81,8 @@ type Result struct {
 	Bytes   []byte // of the receipt, sealed
 	// Outputs are the final texts of the tasks nobody depends on, in the plan's order.
 	Outputs []Output
+	// Stopped says that something was left undone because the run was told to stop, whatever else went wrong: it can go on.
+	Stopped bool
 }
 
 // Output is the final answer of one task.
@@ -228,7 +230,7 @@ func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Receipt: receipt, Bytes: b, Outputs: r.outputs(out)}, nil
+	return &Result{Receipt: receipt, Bytes: b, Outputs: r.outputs(out), Stopped: out.Stop == "cancelled"}, nil
 }
 
 func (r *Runner) outputs(out *core.Outcome) []Output {

@@ -141,6 +141,14 @@ func (a *app) print(format string, doc any, text func(io.Writer)) error {
 
 // writeFile replaces a file whole, for its owner only: a reader never sees half of it, a crash leaves the old one.
 func writeFile(path string, b []byte) error {
+	return writeTo(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// writeTo is writeFile for what need not be in memory whole.
+func writeTo(path string, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -150,7 +158,7 @@ func writeFile(path string, b []byte) error {
 		return err
 	}
 	defer os.Remove(f.Name()) // nothing is left to remove once it was renamed
-	if _, err = f.Write(b); err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

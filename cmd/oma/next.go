@@ -7,12 +7,12 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/runtime"
 )
 
 // nextLine is what to type next: to go on with a run that was stopped, else to have its receipt judged.
-func (s *execution) nextLine(r *spec.Receipt, path string) string {
-	if s.log == nil || !interrupted(r) {
+func (s *execution) nextLine(res *runtime.Result, path string) string {
+	if s.log == nil || !res.Stopped {
 		return s.gateLine(path)
 	}
 	words := []string{"oma", "resume"}

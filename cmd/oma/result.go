@@ -54,7 +54,7 @@ func (s *execution) finish(res *runtime.Result, path string, broke error) error 
 		s.denialsText(s.stderr, &d)
 	}
 	if !s.f.quiet && path != "" {
-		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.nextLine(res.Receipt, path))))
+		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.nextLine(res, path))))
 		fmt.Fprintf(s.stderr, "receipt: %s\n", path)
 	}
 	if err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/journal"
+	"github.com/open-multi-agent/oma/spec"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -31,7 +34,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json, yaml or ndjson (events as they happen)")
-	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
+	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: where the run was to leave it)")
 	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
 	fl.BoolVar(&f.explainDenials, "explain-denials", false, "say of each call that did not run which rules forbade it, what they read, and how to judge it again")
@@ -43,73 +46,97 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 func (a *app) resume(ctx context.Context, id string, f *runFlags, drift bool) error {
-	ceilings, err := f.ceilings()
-	if err != nil {
+	if _, err := f.ceilings(); err != nil { // it has none of its own, and looks at the other flags
 		return err
 	}
+	var err error
 	if f.state, err = a.stateOf(f.state, id); err != nil {
 		return err
 	}
-	s, err := a.again(ctx, id, f, drift)
+	s, ceilings, err := a.again(ctx, id, f, drift)
 	if s != nil && s.log != nil {
 		defer s.log.Close() // where nothing ran; else it is closed already
 	}
 	if err != nil {
 		return storeError(err)
 	}
-	return s.perform(ctx, ceilings)
+	return storeError(s.perform(ctx, ceilings))
 }
 
-// again takes up a run: it holds it, reads its plan and its log, and refuses to go on where something does not fit.
-func (a *app) again(ctx context.Context, id string, f *runFlags, drift bool) (*execution, error) {
-	store, err := journal.Open(f.state, journal.Options{Now: a.now})
+// again takes up a run: it holds it, reads its plan and its log, and refuses to go on where something does not fit. The
+// ceilings are those of the command line it was started with.
+func (a *app) again(ctx context.Context, id string, f *runFlags, drift bool) (*execution, spec.Budgets, error) {
+	defer a.holdBack()()
+	store, err := a.kept(f.state, false)
 	if err != nil {
-		return nil, err
+		return nil, spec.Budgets{}, err
 	}
 	run, err := store.Run(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, spec.Budgets{}, err
 	}
 	if run.Status == journal.StatusEnded {
-		return nil, fmt.Errorf("%w: %s", journal.ErrEnded, id)
+		return nil, spec.Budgets{}, fmt.Errorf("%w: %s", journal.ErrEnded, id)
 	}
-	c, err := readOrigin(filepath.Join(f.state, "runs", id))
-	if err != nil {
-		return nil, err
-	}
-	if err := a.under(c.file, c.plan, &f.teamFlags); err != nil {
-		return nil, err
-	}
-	if err := a.sameAsThen(run, c, drift); err != nil {
-		return nil, err
-	}
-	s, err := a.execution(c, f, id)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.hideSecrets(s.wiring); err != nil { // the program may start itself again, which must not count
-		return nil, err
-	}
-	s.store = store
-	if s.log, err = store.Continue(ctx, id); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if err := store.Export(ctx, id, &b); err != nil {
-		return s, err
-	}
-	if s.past, err = runtime.ReadPast(&b); err != nil {
-		return s, fmt.Errorf("the log of run %q is damaged: %w", id, err)
-	}
-	return s, nil
-}
-
-// readOrigin reads what a run was started with.
-func readOrigin(folder string) (*compiled, error) {
+	folder := filepath.Join(f.state, "runs", id)
 	from, err := originOf(folder)
 	if err != nil {
-		return nil, err
+		return nil, spec.Budgets{}, err
 	}
+	f.remember(&from)
+	c, err := planOf(folder, &from)
+	if err != nil {
+		return nil, spec.Budgets{}, err
+	}
+	if err := a.under(c.file, c.plan, &f.teamFlags); err != nil {
+		return nil, spec.Budgets{}, err
+	}
+	if err := a.sameAsThen(run, c, drift); err != nil {
+		return nil, spec.Budgets{}, err
+	}
+	s, err := a.execution(c, f, id)
+	if err == nil {
+		err = a.hideSecrets(s.wiring) // the program may start itself again, which must not count
+	}
+	if err == nil {
+		s.store = store
+		err = s.takeUp(ctx)
+	}
+	return s, from.Ceilings, err
+}
+
+// takeUp holds the run and reads its log, which need not fit into memory twice.
+func (s *execution) takeUp(ctx context.Context) (err error) {
+	if s.log, err = s.store.Continue(ctx, s.id); err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	exported := make(chan error, 1)
+	go func() {
+		err := s.store.Export(ctx, s.id, w)
+		w.CloseWithError(err)
+		exported <- err
+	}()
+	s.past, err = runtime.ReadPast(r)
+	r.Close()
+	if cause := <-exported; cause != nil && !errors.Is(cause, io.ErrClosedPipe) {
+		return cause
+	}
+	if err != nil {
+		return fmt.Errorf("the log of run %q is damaged: %w", s.id, err)
+	}
+	return nil
+}
+
+// remember adds what the run was started with to what is asked of it now.
+func (f *runFlags) remember(from *origin) {
+	f.requireGovernance = f.requireGovernance || from.RequireGovernance
+	f.failOn = cmp.Or(f.failOn, from.FailOn)
+	f.receipt = cmp.Or(f.receipt, from.Receipt)
+}
+
+// planOf reads the plan of a run.
+func planOf(folder string, from *origin) (*compiled, error) {
 	path := filepath.Join(folder, planName)
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -127,6 +154,10 @@ func readOrigin(folder string) (*compiled, error) {
 func (a *app) sameAsThen(run journal.Run, c *compiled, drift bool) error {
 	if v := build().Version; run.Core != v {
 		a.say("run %s was begun by oma %s, and this is %s: go on with that one", run.ID, run.Core, v)
+		return ended(runtime.ExitStale)
+	}
+	if run.Plan != c.plan.Digest {
+		a.say("run %s is of another plan than %s holds", run.ID, c.file)
 		return ended(runtime.ExitStale)
 	}
 	moved := movedInputs(c.plan, c.dir)

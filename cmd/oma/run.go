@@ -44,16 +44,21 @@ func (s *execution) perform(ctx context.Context, ceilings spec.Budgets) error {
 	return s.finish(res, path, err)
 }
 
-// prepare does everything up to the first effect. What it prints is kept back until it is certain that the program does
-// not start itself again: the second start says it all again.
-func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*execution, error) {
+// holdBack keeps back what is printed until it is certain that the program does not start itself again: the second start
+// says it all again. The func lets it go.
+func (a *app) holdBack() func() {
 	var held bytes.Buffer
 	out := a.stderr
 	a.stderr = &held
-	defer func() {
+	return func() {
 		a.stderr = out
 		out.Write(held.Bytes())
-	}()
+	}
+}
+
+// prepare does everything up to the first effect.
+func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*execution, error) {
+	defer a.holdBack()()
 	c, err := a.runnable(path, f)
 	if err != nil {
 		return nil, err
@@ -192,7 +197,7 @@ func (s *execution) protect(state string) error {
 
 // drive runs the plan, with signals, the log and the progress around it.
 func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Result, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.open(ctx, ceilings); err != nil {
 		return nil, err
 	}
 	if err := s.writable(); err != nil {

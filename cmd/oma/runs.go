@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +43,11 @@ func (a *app) runsCommand() *cobra.Command {
 	return cmd
 }
 
-// runs opens the store of the folder oma runs in, to read or to change it.
+// runs opens the store of the folder oma runs in, to read or to change it. What cannot be printed changes nothing.
 func (a *app) runs(f *runsFlags, readOnly bool) (*journal.Store, error) {
+	if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
+		return nil, usage("-o %q is not text, json or yaml", f.output)
+	}
 	cwd, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -52,8 +56,13 @@ func (a *app) runs(f *runsFlags, readOnly bool) (*journal.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := journal.Open(state, journal.Options{Now: a.now, ReadOnly: readOnly})
-	if err != nil && os.IsNotExist(err) {
+	return a.kept(state, readOnly)
+}
+
+// kept opens a store that is there.
+func (a *app) kept(state string, readOnly bool) (*journal.Store, error) {
+	store, err := journal.Open(state, journal.Options{Now: a.now, ReadOnly: readOnly, Existing: true})
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, usage("no runs are kept in %s; --state DIR names another folder", state)
 	}
 	return store, err
@@ -65,6 +74,9 @@ type runList struct {
 }
 
 func (a *app) runsList(ctx context.Context, f *runsFlags) error {
+	if f.status != "" && !slices.Contains(journal.Statuses(), journal.Status(f.status)) {
+		return usage("--status %q is not running, suspended, interrupted or ended", f.status)
+	}
 	store, err := a.runs(f, true)
 	if err != nil {
 		return err
@@ -110,6 +122,9 @@ func (a *app) runsShow(ctx context.Context, id string, f *runsFlags) error {
 }
 
 func (a *app) runsPrune(ctx context.Context, f *runsFlags) error {
+	if f.olderThan < 0 {
+		return usage("--older-than %s is below 0", f.olderThan)
+	}
 	store, err := a.runs(f, false)
 	if err != nil {
 		return err

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/open-multi-agent/oma/runtime"
@@ -27,6 +28,12 @@ type origin struct {
 	Above []string `json:"above"` // the policies given above it
 	Cwd   string   `json:"cwd"`   // where the program was started
 	Saved bool     `json:"saved"` // it was a saved plan
+
+	// What it was to be held against, and where its receipt was to go: not naming it again must not be a way around it.
+	Ceilings          spec.Budgets `json:"ceilings"` // given on the command line
+	RequireGovernance bool         `json:"requireGovernance"`
+	FailOn            string       `json:"failOn,omitempty"`
+	Receipt           string       `json:"receipt,omitempty"` // empty: the run's folder
 }
 
 // originOf reads how a run was started.
@@ -36,13 +43,13 @@ func originOf(folder string) (from origin, err error) {
 		err = json.Unmarshal(raw, &from)
 	}
 	if err != nil {
-		err = fmt.Errorf("how the run was started cannot be read: %w", err)
+		err = fmt.Errorf("how the run was started cannot be read, so it cannot go on; run the team again: %w", err)
 	}
 	return from, err
 }
 
 // open begins the run in the store, with all that it takes to go on, or takes up one that is there.
-func (s *execution) open(ctx context.Context) error {
+func (s *execution) open(ctx context.Context, ceilings spec.Budgets) error {
 	if s.f.noJournal || s.log != nil {
 		return nil
 	}
@@ -53,31 +60,51 @@ func (s *execution) open(ctx context.Context) error {
 	if s.store, err = journal.Open(s.state, journal.Options{Now: s.now}); err != nil {
 		return fmt.Errorf("the store of runs cannot be opened: %w", err)
 	}
-	if err := s.once(ctx); err != nil {
+	if err := s.once(ctx, false); err != nil {
 		return errors.Join(err, s.store.Close())
+	}
+	if err := s.leaveOrigin(ceilings); err != nil { // first: a run that is in the store can go on
+		return err
 	}
 	if s.log, err = s.store.Begin(ctx, journal.Run{ID: s.id, Team: s.c.plan.Team.Name, Plan: s.c.plan.Digest, Core: build().Version}); err != nil {
 		return fmt.Errorf("the run cannot be recorded: %w", err)
 	}
+	if err := s.once(ctx, true); err != nil { // two were started at once, and both had looked
+		return errors.Join(err, s.log.SetStatus(ctx, journal.StatusEnded, runtime.ExitUsage, s.now()))
+	}
+	return nil
+}
+
+// leaveOrigin writes what a later attempt starts from.
+func (s *execution) leaveOrigin(ceilings spec.Budgets) error {
 	plan, err := s.c.plan.Encode()
 	if err != nil {
 		return err
 	}
-	from, err := json.MarshalIndent(origin{s.wiring.dir, s.wiring.above, s.wiring.cwd, s.c.loaded == nil}, "", "  ")
+	o := origin{Dir: s.wiring.dir, Above: s.wiring.above, Cwd: s.wiring.cwd, Saved: s.c.loaded == nil,
+		Ceilings: ceilings, RequireGovernance: s.f.requireGovernance, FailOn: s.f.failOn}
+	if s.f.receipt != "" {
+		o.Receipt = s.receipt
+	}
+	from, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return err
 	}
 	return errors.Join(writeFile(filepath.Join(s.folder, planName), plan), writeFile(filepath.Join(s.folder, originName), from))
 }
 
-// once refuses to run a saved plan that was run before, unless that is asked for: what it does would be done twice.
-func (s *execution) once(ctx context.Context) error {
+// once refuses to run a saved plan that was run before, unless that is asked for: what it does would be done twice. Once
+// this run has begun, only those that began before it count.
+func (s *execution) once(ctx context.Context, begun bool) error {
 	if s.c.loaded != nil || s.f.again {
 		return nil
 	}
 	runs, err := s.store.Runs(ctx, journal.Filter{Team: s.c.plan.Team.Name})
 	if err != nil {
 		return err
+	}
+	if begun { // the newest come first
+		runs = runs[slices.IndexFunc(runs, func(r journal.Run) bool { return r.ID == s.id })+1:]
 	}
 	for _, r := range runs {
 		if r.Plan == s.c.plan.Digest && fromPlan(filepath.Join(s.state, "runs", r.ID)) {
@@ -105,34 +132,33 @@ func (s *execution) settle(ctx context.Context, res *runtime.Result) (err error)
 	}
 	if res != nil {
 		status, ended := journal.StatusEnded, s.now()
-		if interrupted(res.Receipt) {
+		if res.Stopped {
 			status, ended = journal.StatusInterrupted, time.Time{}
 		}
-		err = errors.Join(s.log.SetStatus(ctx, status, res.Receipt.ExitCodes[0], ended), s.export(ctx))
+		// The status comes last: a run that has ended has all that is left of it.
+		err = errors.Join(s.export(ctx), s.log.SetStatus(ctx, status, res.Receipt.ExitCodes[0], ended))
 	}
 	return errors.Join(err, s.log.Close(), s.store.Close())
 }
 
-// interrupted says that a run was told to stop, so that it can go on.
-func interrupted(r *spec.Receipt) bool { return r.Status.Code == spec.StatusCancelled }
-
 func (s *execution) export(ctx context.Context) error {
-	var b bytes.Buffer
-	if err := s.store.Export(ctx, s.id, &b); err != nil {
-		return fmt.Errorf("the event log cannot be read back: %w", err)
-	}
-	return writeFile(filepath.Join(s.folder, logName), b.Bytes())
+	return writeTo(filepath.Join(s.folder, logName), func(w io.Writer) error {
+		if err := s.store.Export(ctx, s.id, w); err != nil {
+			return fmt.Errorf("the event log cannot be read back: %w", err)
+		}
+		return nil
+	})
 }
 
-// stateOf finds the state folder that a run is kept in: the one that was named, that of the folder oma runs in, or any
-// other of this user.
+// stateOf finds the state folder that a run is kept in: the one that was named, else that of the folder oma runs in, or any
+// other beside it, which are all this user's.
 func (a *app) stateOf(flag, id string) (string, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	state, err := a.stateDir(flag, cwd)
-	if err != nil || flag != "" || exists(filepath.Join(state, "runs", id, originName)) {
+	if err != nil || flag != "" || a.getenv("OMA_STATE") != "" || exists(filepath.Join(state, "runs", id, originName)) {
 		return state, err
 	}
 	others, err := filepath.Glob(filepath.Join(filepath.Dir(state), "*", "runs", id, originName))
@@ -151,6 +177,8 @@ func storeError(err error) error {
 		return &exitError{runtime.ExitHeld, err.Error()}
 	case errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrEnded), errors.Is(err, os.ErrNotExist):
 		return usage("%v", err)
+	case errors.Is(err, runtime.ErrDiverged):
+		return &exitError{runtime.ExitStale, err.Error() + "; what has happened is in the log, and a new run starts from the beginning"}
 	}
 	return err
 }

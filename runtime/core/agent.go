@@ -182,7 +182,7 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 	if m := res.Model; m != nil {
 		w.t.ModelCalls += m.Attempts
 		used = m.Wasted
-		if m.Repeated {
+		for range m.Repeated {
 			used = used.Add(w.estimate(hold.Output))
 		}
 		if r := m.Response; r != nil {

@@ -85,9 +85,9 @@ type ModelResult struct {
 	Attempts int                 `json:"attempts"`
 	// Wasted is what failed attempts reported; it was paid for.
 	Wasted spec.Usage `json:"wasted,omitzero"`
-	// Repeated says that an earlier attempt of the run asked for the call and ended before the answer: it may have been
-	// paid for twice.
-	Repeated bool `json:"repeated,omitempty"`
+	// Repeated is how many earlier attempts of the run asked for the call and ended before the answer: each may have been
+	// paid for.
+	Repeated int `json:"repeated,omitempty"`
 	// Idle says that the call ended between two attempts: no server was working on it.
 	Idle bool `json:"idle,omitempty"`
 }

@@ -228,11 +228,8 @@ func (l *Log) Close() error {
 	if l.closed {
 		return nil
 	}
-	err := l.Flush()
+	err := l.Sync()
 	l.closed = true
-	if err == nil {
-		_, err = l.store.db.Exec(sqlDurable, l.seq, l.run.num)
-	}
 	return l.store.fail(errors.Join(err, l.add.Close(), l.begin.Close(), l.commit.Close(), l.conn.Close(), l.file.Close()))
 }
 

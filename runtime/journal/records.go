@@ -43,7 +43,7 @@ func (s *Store) Records(ctx context.Context, id string) iter.Seq2[[]byte, error]
 	}
 }
 
-// Export writes a run's records as JSON lines, as runtime.FileJournal does. On damage it has written all before it.
+// Export writes a run's records as JSON lines, as the gate reads them. On damage it has written all before it.
 func (s *Store) Export(ctx context.Context, id string, out io.Writer) error {
 	w := bufio.NewWriterSize(out, 64<<10)
 	for record, err := range s.Records(ctx, id) {

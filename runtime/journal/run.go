@@ -29,6 +29,9 @@ const (
 
 var statuses = []Status{StatusRunning, StatusSuspended, StatusInterrupted, StatusEnded}
 
+// Statuses are all there are.
+func Statuses() []Status { return slices.Clone(statuses) }
+
 // Run is what the store knows of a run beside its records. Times are UTC, to the millisecond.
 type Run struct {
 	ID     string `json:"id"`     // letters, digits, - _ and ., at most 128; it names a folder

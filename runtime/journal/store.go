@@ -29,6 +29,7 @@ const (
 type Options struct {
 	Now      func() time.Time // nil: time.Now
 	ReadOnly bool             // nothing is created and nothing can be changed; the folder may be unwritable
+	Existing bool             // nothing is created
 }
 
 // Store is the runs of one state folder. It is safe for concurrent use, as is the folder by many processes.
@@ -41,14 +42,14 @@ type Store struct {
 	fast *sql.DB // its commits are handed to the operating system; connections are made when a log first needs one
 }
 
-// Open opens the store of a state folder, and makes folder and store if they are not there. With ReadOnly a store that is
-// not there is an error that wraps fs.ErrNotExist.
+// Open opens the store of a state folder, and makes folder and store if they are not there. With ReadOnly or Existing a
+// store that is not there is an error that wraps fs.ErrNotExist.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{dir: dir, path: filepath.Join(dir, fileName), now: o.Now, ro: o.ReadOnly}
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if err := s.present(); err != nil {
+	if err := s.present(!o.ReadOnly && !o.Existing); err != nil {
 		return nil, err
 	}
 	err := s.connect("")
@@ -74,12 +75,12 @@ func (s *Store) Close() error {
 	return s.fail(err)
 }
 
-// present sees that there is a file worth opening, and makes one if there is none.
-func (s *Store) present() error {
+// present sees that there is a file worth opening, and makes one if there is none and it may.
+func (s *Store) present(create bool) error {
 	logged := exists(s.path + "-wal") // looked for first: other processes make it after the file
 	info, err := os.Stat(s.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !s.ro:
+	case errors.Is(err, fs.ErrNotExist) && create:
 		if logged {
 			return fmt.Errorf("%w: %s is gone, and what was last written to it is still in %s-wal", ErrCorrupt, s.path, s.path)
 		}

@@ -1,0 +1,336 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// torn is a log whose process may be killed: what was appended and not flushed is then lost, as a journal does that
+// stores a step together, or but for some of it, as one does that writes line by line.
+type torn struct {
+	killable
+	queue [][]byte
+	some  func(n int) int // how many of the last records remain
+}
+
+func (m *torn) Append(record []byte) error {
+	if m.left == 0 {
+		m.kill()
+		return errKilled
+	}
+	m.left--
+	m.queue = append(m.queue, bytes.Clone(record))
+	return nil
+}
+
+func (m *torn) kill() {
+	m.queue = m.queue[:m.some(len(m.queue))]
+	m.write()
+}
+
+func (m *torn) write() {
+	for _, r := range m.queue {
+		m.buf.Write(append(r, '\n'))
+	}
+	m.queue = nil
+}
+
+func (m *torn) Flush() error {
+	if m.left == 0 {
+		m.kill()
+		return errKilled
+	}
+	m.write()
+	return nil
+}
+
+func (m *torn) Close() error { return m.Flush() }
+
+// dice is a world in which everything is drawn: the plan from a seed, and what each call comes to from its own words, so
+// that a call which is made again comes to the same.
+type dice struct {
+	seed uint64
+	mu   sync.Mutex
+	acts map[string]int
+	used int64 // tokens that models used, whether anybody heard of it or not
+}
+
+func (d *dice) roll(words ...any) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, words...)
+	return rand.New(rand.NewPCG(d.seed, h.Sum64()))
+}
+
+func (d *dice) plan() *spec.Plan {
+	r := d.roll("plan")
+	n := 2 + r.IntN(4)
+	p := team(n, 1+r.IntN(4),
+		spec.PlanRule{Rule: spec.Rule{Name: "no", When: `has(input.text) && input.text == "no"`, Action: "deny"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "m", When: `has(input.text) && input.text == "mark"`, Action: "warn", Mark: "m"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "after", When: `"m" in marks && input.text == "late"`, Action: "deny"}, Source: "team"})
+	price := spec.USD(1_000_000_000_000)
+	p.Providers["p"] = spec.PlanProvider{Provider: spec.Provider{Kind: "scripted", Models: map[string]spec.ModelPrice{"m": {InputPer1M: &price, OutputPer1M: &price}}}}
+	tools := d.tools()
+	for i := range p.Agents {
+		a := &p.Agents[i]
+		a.Tools = []spec.Grant{{ToolInfo: tools[0].ToolInfo}, {ToolInfo: tools[1].ToolInfo}}
+		a.MaxOutputTokens, a.MaxToolConcurrency = 20+r.Int64N(60), 1+r.IntN(4)
+		if r.IntN(4) == 0 {
+			a.Timeout = spec.Duration(time.Duration(2+r.IntN(10)) * time.Second)
+		}
+		if r.IntN(4) == 0 {
+			a.CallTimeout = spec.Duration(2500 * time.Millisecond)
+		}
+		if r.IntN(3) == 0 {
+			a.OutputSchema = spec.Schema(`{"type":"object","required":["ok"]}`)
+		}
+		if r.IntN(3) == 0 {
+			a.CompressToolResults = 5
+		}
+		if r.IntN(4) == 0 {
+			a.MaxTokenBudget = 1500 + r.Int64N(2000)
+		}
+		for j := range i {
+			if r.IntN(4) == 0 {
+				p.Tasks[i].DependsOn = append(p.Tasks[i].DependsOn, p.Tasks[j].ID)
+			}
+		}
+		if r.IntN(2) == 0 {
+			p.Tasks[i].Role = a.Name
+		}
+	}
+	if r.IntN(2) == 0 {
+		p.Governance = &spec.Governance{GovernanceIntent: "required"}
+		for _, t := range p.Tasks {
+			if t.Role != "" {
+				p.Governance.RequiredRoles = append(p.Governance.RequiredRoles, t.Role)
+			}
+		}
+		p.Budgets.ReserveForRequired = len(p.Governance.RequiredRoles) > 0
+	}
+	if r.IntN(2) == 0 {
+		p.Budgets.MaxTokenBudget = 1000 + r.Int64N(5000)
+	}
+	if r.IntN(4) == 0 {
+		cost := spec.USD(2_000_000_000 + r.Int64N(8_000_000_000))
+		p.Budgets.MaxCostBudget = &cost
+	}
+	if r.IntN(4) == 0 {
+		p.Budgets.MaxDuration = spec.Duration(time.Duration(5+r.IntN(20)) * time.Second)
+	}
+	return p
+}
+
+func (d *dice) tools() toolMap {
+	look := echo(func(ctx context.Context, in Invocation) spec.ToolResult {
+		if !wait(ctx, d.roll("look", in.TaskID, in.ID, in.Input["n"])) {
+			return spec.ToolResult{IsError: true, Text: "ended"}
+		}
+		return spec.ToolResult{Text: fmt.Sprint("seen \xff ", in.Input["text"]), FilesRead: []string{fmt.Sprint(in.Input["text"])}}
+	})
+	look.ReadOnly = true
+	act := echo(func(ctx context.Context, in Invocation) spec.ToolResult {
+		d.mu.Lock()
+		d.acts[fmt.Sprint(in.TaskID, in.ID, in.Input["n"])]++
+		d.mu.Unlock()
+		if !wait(ctx, d.roll("act", in.TaskID, in.ID, in.Input["n"])) {
+			return spec.ToolResult{IsError: true, Text: "ended"}
+		}
+		return spec.ToolResult{Text: "done"}
+	})
+	act.Name, act.Consequential = "act", true
+	return toolMap{look, act}
+}
+
+// wait takes some time, often none, and says whether ctx let it.
+func wait(ctx context.Context, r *rand.Rand) bool {
+	select {
+	case <-time.After(max(time.Duration(r.IntN(6)-2)*time.Second, 0) + time.Duration(r.IntN(1000))):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (d *dice) model() Model {
+	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
+		r := d.roll("model", q.AgentName, q.Turn)
+		used := spec.Usage{Input: sizeOf(q) / 4, Output: q.MaxOutputTokens} // nearly what is estimated for a call that is lost
+		busy := r.IntN(30) == 0
+		if !busy {
+			d.mu.Lock()
+			d.used += used.Total()
+			d.mu.Unlock()
+		}
+		if !wait(ctx, r) {
+			return nil, ctx.Err()
+		}
+		resp := answerText(`{"ok":true}`)
+		resp.Usage = &used
+		if busy {
+			return nil, &ProviderError{Info: spec.ErrorInfo{Kind: "provider", Message: "busy", HTTPStatus: 429, Retryable: true}}
+		}
+		switch kind := r.IntN(40); {
+		case q.Turn == 4 || kind < 5:
+		case kind < 6:
+			resp.Finish = spec.FinishLength
+		case kind < 10:
+			resp.Message.Text = "no JSON"
+		default:
+			resp.Message.Text = ""
+			for i := range 1 + r.IntN(3) {
+				c := spec.ToolCall{ID: fmt.Sprintf("c%d", i), Name: []string{"echo", "act", "act", "none"}[r.IntN(4)]}
+				c.Arguments = fmt.Sprintf(`{"text":%q,"n":%d}`, []string{"a", "no", "mark", "late"}[r.IntN(4)], q.Turn)
+				resp.Message.ToolCalls = append(resp.Message.ToolCalls, c)
+			}
+		}
+		return resp, nil
+	})
+}
+
+func sizeOf(q *spec.ModelRequest) (n int64) {
+	for _, t := range q.Tools {
+		n += int64(len(t.Name) + len(t.Description) + len(t.InputSchema))
+	}
+	for _, m := range q.Messages {
+		n += int64(len(m.Text))
+	}
+	return n
+}
+
+// attempt drives the run from a log until it ends, is stopped after some records or is killed after some.
+func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Duration) (*Result, error) {
+	t.Helper()
+	var past *Past
+	if log.buf.Len() > 0 {
+		var err error
+		if past, err = ReadPast(bytes.NewReader(log.buf.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	drain, seen := make(chan struct{}), 0
+	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log,
+		Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}, Drain: drain, Interrupted: func() int { return ExitInterrupted },
+		Tree: func(ctx context.Context, a *spec.PlanAgent) (string, error) {
+			wait(ctx, d.roll("tree", a.Name))
+			return "sha256:tree", nil
+		}}
+	o.OnEvent = func(*spec.Event) {
+		if seen++; seen == stopAfter {
+			close(drain)
+			time.AfterFunc(grace, cancel)
+		}
+	}
+	r, err := New(d.plan(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Run(ctx)
+}
+
+// However often a run is stopped or killed, and wherever: it goes on, nothing that changes something happens twice, all
+// that models may have used is counted, and the last receipt is the one that the log tells.
+func TestInterruptedAnywhere(t *testing.T) {
+	ends := map[string]int{}
+	for seed := range uint64(500) {
+		synctest.Test(t, func(t *testing.T) {
+			d := &dice{seed: seed, acts: map[string]int{}}
+			r := d.roll("attempts")
+			log := &torn{}
+			if r.IntN(2) == 0 {
+				log.some = func(int) int { return 0 }
+			} else {
+				log.some = func(n int) int { return r.IntN(n + 1) }
+			}
+			res, attempts := (*Result)(nil), 0
+			for ; ; attempts++ {
+				log.left, log.queue = -1, nil
+				stop := 0
+				switch r.IntN(3) {
+				case 0:
+					log.left = 3 + r.IntN(30)
+				case 1:
+					stop = 1 + r.IntN(30)
+				}
+				if attempts == 8 {
+					log.left, stop = -1, 0
+				}
+				var err error
+				res, err = d.attempt(t, log, stop, time.Duration(r.IntN(4))*time.Second)
+				if errors.Is(err, ErrDiverged) {
+					t.Fatalf("seed %d, attempt %d: %v\n%s", seed, attempts+1, err, brief(log.buf.String()))
+				}
+				killed := log.left == 0
+				if err != nil && !killed {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if !killed {
+					d.judge(t, res, log)
+					if past, err := ReadPast(bytes.NewReader(log.buf.Bytes())); err != nil {
+						t.Fatal(err)
+					} else if past.Ended || !res.Stopped {
+						break
+					}
+				}
+				time.Sleep(time.Hour)
+			}
+			ends[string(res.Receipt.Status.Code)]++
+			for call, n := range d.acts {
+				if n > 1 {
+					t.Errorf("seed %d: %s ran %d times", seed, call, n)
+				}
+			}
+			if got := res.Receipt.TotalTokens.Total(); got < d.used {
+				t.Errorf("seed %d: %d attempts: %d tokens on the receipt, %d used\n%s", seed, attempts, got, d.used, brief(log.buf.String()))
+			}
+			if past, err := ReadPast(bytes.NewReader(log.buf.Bytes())); err != nil || !past.Ended {
+				return
+			}
+			log.left, log.queue = -1, nil
+			length := log.buf.Len()
+			if again, err := d.attempt(t, log, 0, 0); err != nil || !bytes.Equal(again.Bytes, res.Bytes) || log.buf.Len() != length {
+				t.Errorf("seed %d: told again, the receipt is another one: %v", seed, err)
+				if again != nil {
+					t.Log(cmp.Diff(string(res.Bytes), string(again.Bytes)))
+				}
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Log(ends)
+}
+
+func (d *dice) judge(t *testing.T, res *Result, log *torn) {
+	t.Helper()
+	v := Gate(res.Bytes, GateOptions{Unbound: true, Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true})
+	if v.Integrity != IntegrityChain {
+		t.Fatalf("seed %d: the gate and the log: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)
+	}
+}
+
+// brief is a log for a person.
+func brief(log string) string {
+	var b strings.Builder
+	VerifyLog(strings.NewReader(log), func(e *spec.Event) error {
+		fmt.Fprintln(&b, e.Seq, e.At, e.Kind, e.ID, clip(string(e.Data), 230))
+		return nil
+	})
+	return b.String()
+}
