@@ -127,6 +127,7 @@ type execution struct {
 	folder   string // of this run, in the state folder
 	store    *journal.Store
 	log      *journal.Log  // nil: nothing is kept
+	kept     *recording    // the log, once the run is driven
 	past     *runtime.Past // nil: this is the first attempt
 	receipt  string
 	wiring   *wiring
@@ -215,7 +216,8 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,
 		Retrace: s.c.retrace(), Past: s.past, Told: s.told, Drift: s.c.drift}
 	if s.log != nil {
-		o.Journal = recording{s.log}
+		s.kept = s.record()
+		o.Journal = s.kept
 	}
 	r, err := runtime.New(s.c.plan, o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,10 +121,66 @@ func fromPlan(folder string) bool {
 	return err == nil && from.Saved
 }
 
-// recording is the log as the runner sees it. The run is held until it is settled.
-type recording struct{ *journal.Log }
+// recording is the log as the runner sees it. The run is held until it is settled. Of a first attempt the log is also
+// copied to the file that the gate reads: reading it back at the end would take longer than anything else of it.
+type recording struct {
+	*journal.Log
+	file *os.File // nil: there is no copy, or it failed
+	copy *bufio.Writer
+}
 
-func (r recording) Close() error { return r.Sync() }
+// record makes the log of the run for the runner.
+func (s *execution) record() *recording {
+	r := &recording{Log: s.log}
+	if s.past != nil {
+		return r
+	}
+	file, err := os.CreateTemp(s.folder, "."+logName+".*")
+	if err == nil {
+		r.file, r.copy = file, bufio.NewWriterSize(file, 64<<10)
+	}
+	return r
+}
+
+// Append stores a record, and copies it as far as that goes: the store is what counts.
+func (r *recording) Append(record []byte) error {
+	if r.file != nil {
+		r.copy.Write(record)
+		if r.copy.WriteByte('\n') != nil {
+			r.drop()
+		}
+	}
+	return r.Log.Append(record)
+}
+
+func (r *recording) Close() error { return r.Sync() }
+
+// keep puts the copy in its place. False: there is none.
+func (r *recording) keep(path string) bool {
+	if r == nil || r.file == nil {
+		return false
+	}
+	err := errors.Join(r.copy.Flush(), r.file.Sync())
+	if err == nil {
+		err = os.Rename(r.file.Name(), path)
+	}
+	if err != nil {
+		r.drop()
+		return false
+	}
+	err = r.file.Close()
+	r.file = nil
+	return err == nil
+}
+
+// drop removes the copy, unless it is in its place.
+func (r *recording) drop() {
+	if r != nil && r.file != nil {
+		r.file.Close()
+		os.Remove(r.file.Name())
+		r.file = nil
+	}
+}
 
 // settle says in the store where the run stands, writes its log as a file that the gate reads, and lets the run go.
 func (s *execution) settle(ctx context.Context, res *runtime.Result) (err error) {
@@ -138,10 +195,18 @@ func (s *execution) settle(ctx context.Context, res *runtime.Result) (err error)
 		// The status comes last: a run that has ended has all that is left of it.
 		err = errors.Join(s.export(ctx), s.log.SetStatus(ctx, status, res.Receipt.ExitCodes[0], ended))
 	}
+	s.kept.drop()
 	return errors.Join(err, s.log.Close(), s.store.Close())
 }
 
 func (s *execution) export(ctx context.Context) error {
+	if s.kept.keep(filepath.Join(s.folder, logName)) {
+		return nil
+	}
+	left, _ := filepath.Glob(filepath.Join(s.folder, "."+logName+".*")) // of attempts that were killed
+	for _, path := range left {
+		os.Remove(path)
+	}
 	return writeTo(filepath.Join(s.folder, logName), func(w io.Writer) error {
 		if err := s.store.Export(ctx, s.id, w); err != nil {
 			return fmt.Errorf("the event log cannot be read back: %w", err)
