@@ -30,23 +30,24 @@ type packageRow struct {
 var packages = []packageRow{
 	{"spec", nil, "documents depend on nothing, so that everything can depend on them"},
 	{"spec/canon", nil, "digests of documents are computed without knowing what a document is"},
+	{"spec/keys", nil, "keys are read one way, whatever they sign"},
 	{"spec/redact", nil, "redaction works on text, whoever wrote it"},
 	{"schemas", []string{"spec"}, "a schema describes documents and acts on none"},
 	{"policies/library", nil, "packs are texts that the program carries; whoever reads documents reads them"},
 	{"loader", []string{"policies/library", "schemas", "spec", "spec/canon"}, "the loader turns files and packs into documents and knows nothing of running them"},
 	{"policies/shell", nil, "what a command line is follows from its text alone"},
-	{"policies", []string{"policies/shell", "schemas", "spec", "spec/canon"}, "judgement is pure: it must not reach what acts, or files"},
+	{"policies", []string{"policies/shell", "schemas", "spec", "spec/canon", "spec/keys"}, "judgement is pure: it must not reach what acts, or files"},
 	{"runtime/core", []string{"policies", "spec", "spec/canon"}, "the core decides and asks for effects; it must not reach what makes them"},
 	{"runtime", []string{"policies", "runtime/core", "schemas", "spec", "spec/canon", "spec/redact"}, "the runtime knows models and tools by their seams only, and no team file"},
 	{"runtime/builtin", []string{"runtime", "spec"}, "a leaf: tools see the seams and no other leaf"},
 	{"runtime/openai", []string{"runtime", "spec"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/scripted", []string{"runtime", "spec", "spec/canon", "spec/redact"}, "a leaf: a model sees the seams and no other leaf"},
-	{"runtime/journal", []string{"runtime", "spec", "spec/canon"}, "a leaf: runs are stored by what the seam of the log says"},
-	{"runtime/attest", []string{"runtime", "spec", "spec/canon"}, "a leaf: a signature is over bytes, whoever reads and writes the files"},
+	{"runtime/journal", []string{"policies", "runtime", "spec", "spec/canon"}, "a leaf: runs are stored by what the seam of the log says, and approvals by what their hash says"},
+	{"runtime/attest", []string{"runtime", "spec", "spec/canon", "spec/keys"}, "a leaf: a signature is over bytes, whoever reads and writes the files"},
 	{"runtime/report", []string{"runtime", "spec"}, "a leaf: a page is made from a receipt or a verdict alone"},
 	{"docs", nil, "pages are for people; the program carries one as text"},
 	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/shell", "runtime", "runtime/attest", "runtime/builtin", "runtime/core", "runtime/journal", "runtime/openai",
-		"runtime/report", "runtime/scripted", "schemas", "spec", "spec/canon", "spec/redact"}, "the command puts everything together"},
+		"runtime/report", "runtime/scripted", "schemas", "spec", "spec/canon", "spec/keys", "spec/redact"}, "the command puts everything together"},
 }
 
 // modules says who may import what is not ours. Nothing else may be imported: a new dependency needs a row.

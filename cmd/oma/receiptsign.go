@@ -14,6 +14,7 @@ import (
 	"github.com/open-multi-agent/oma/runtime/attest"
 	"github.com/open-multi-agent/oma/runtime/builtin"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/keys"
 )
 
 // envelopeSuffix is what the name of a receipt's signature ends with.
@@ -23,12 +24,12 @@ const envelopeSuffix = ".dsse.json"
 func envelopeOf(receipt, given string) string { return cmp.Or(given, receipt+envelopeSuffix) }
 
 // privateKey reads a key that signs. A file that others than its owner may read or write is no secret.
-func (a *app) privateKey(path string) (*attest.PrivateKey, error) {
+func (a *app) privateKey(path string) (*keys.Private, error) {
 	text, err := a.readInput(path)
 	if err != nil {
 		return nil, usage("--key: %s cannot be read: %v", path, cause(err))
 	}
-	key, err := attest.ReadPrivateKey(text)
+	key, err := keys.ReadPrivate(text)
 	if err != nil {
 		return nil, usage("--key: %s: %v", path, err)
 	}
@@ -95,7 +96,7 @@ func absolute(paths []string) (out []string, err error) {
 
 // signature is what a receipt is held against: an envelope, a key and what is released.
 type signature struct {
-	key      *attest.PublicKey // nil: none is wanted
+	key      *keys.Public // nil: none is wanted
 	envelope string
 	artifact string           // empty: not compared
 	without  []string         // files in the artifact that are no part of it
@@ -111,7 +112,7 @@ func (a *app) signature(receipt, key, envelope, artifact string) (*signature, er
 	if err != nil {
 		return nil, usage("--key: %s cannot be read: %v", key, cause(err))
 	}
-	public, err := attest.ReadPublicKey(text)
+	public, err := keys.ReadPublic(text)
 	if err != nil {
 		return nil, usage("--key: %s: %v", key, err)
 	}

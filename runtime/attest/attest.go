@@ -10,6 +10,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
 	"github.com/open-multi-agent/oma/spec/canon"
+	"github.com/open-multi-agent/oma/spec/keys"
 )
 
 // MaxEnvelope is how many bytes an envelope may have, and maxSignatures how many signatures: each is tried. One that this
@@ -33,7 +34,7 @@ func failed(code, format string, args ...any) *Error {
 
 // Sign gives the envelope of a signature over a receipt as it is stored. about is the file or folder that the receipt goes
 // with; the zero Subject stands for the receipt itself. A receipt that is not whole is not signed.
-func Sign(receipt []byte, about Subject, key *PrivateKey) ([]byte, error) {
+func Sign(receipt []byte, about Subject, key *keys.Private) ([]byte, error) {
 	said, err := predicateOf(receipt)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ type Attested struct {
 }
 
 // Verify holds an envelope against a receipt as it is stored and a key. Every error is an [*Error].
-func Verify(receipt, envelope []byte, key *PublicKey) (*Attested, error) {
+func Verify(receipt, envelope []byte, key *keys.Public) (*Attested, error) {
 	want, err := predicateOf(receipt)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func Verify(receipt, envelope []byte, key *PublicKey) (*Attested, error) {
 	case !equal(&got.Predicate, want):
 		return nil, failed("predicate-differs", "what is signed says other things of the run than the receipt")
 	}
-	return &Attested{KeyID: key.id, Subject: got.Subject[0], itself: itself.same(got.Subject[0])}, nil
+	return &Attested{KeyID: key.ID(), Subject: got.Subject[0], itself: itself.same(got.Subject[0])}, nil
 }
 
 // Of says whether an artifact is what was signed for.
@@ -140,7 +141,7 @@ func readEnvelope(b []byte) (*dsse.Envelope, error) {
 
 // signedBy gives the payload if one of the signatures is of the key. Key ids in an envelope are hints that nobody signed:
 // they decide nothing, and choose between two reasons.
-func signedBy(env *dsse.Envelope, key *PublicKey) ([]byte, error) {
+func signedBy(env *dsse.Envelope, key *keys.Public) ([]byte, error) {
 	bare := *env
 	bare.Signatures = slices.Clone(env.Signatures)
 	for i := range bare.Signatures {
@@ -158,12 +159,12 @@ func signedBy(env *dsse.Envelope, key *PublicKey) ([]byte, error) {
 	for _, s := range env.Signatures {
 		names[s.KeyID] = true
 	}
-	if names[key.id] {
+	if names[key.ID()] {
 		return nil, failed("signature-invalid", "the signature names this key and does not hold: it or what it signs was changed")
 	}
 	delete(names, "")
 	if len(names) == 0 {
-		return nil, failed("wrong-key", "no signature is by key %s", key.id)
+		return nil, failed("wrong-key", "no signature is by key %s", key.ID())
 	}
-	return nil, failed("wrong-key", "no signature is by key %s; they name %q", key.id, slices.Sorted(maps.Keys(names)))
+	return nil, failed("wrong-key", "no signature is by key %s; they name %q", key.ID(), slices.Sorted(maps.Keys(names)))
 }

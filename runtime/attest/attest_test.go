@@ -19,6 +19,7 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/keys"
 )
 
 // receipt is a whole receipt of a run.
@@ -40,8 +41,8 @@ func tree(of string) string { return "sha256:" + file(of).Digest["sha256"] }
 
 func file(content string) Subject { return File("app.tar", sha256.Sum256([]byte(content))) }
 
-// keys gives a pair of a kind, ed25519 or p256, that follows from the seed.
-func keys(t testing.TB, kind string, seed byte) (*PrivateKey, *PublicKey) {
+// keyPair gives a pair of a kind, ed25519 or p256, that follows from the seed.
+func keyPair(t testing.TB, kind string, seed byte) (*keys.Private, *keys.Public) {
 	t.Helper()
 	var key crypto.Signer = ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), ed25519.SeedSize)))
 	if kind == "p256" {
@@ -51,11 +52,11 @@ func keys(t testing.TB, kind string, seed byte) (*PrivateKey, *PublicKey) {
 		}
 		key = k
 	}
-	private, err := ReadPrivateKey(privatePEM(t, key))
+	private, err := keys.ReadPrivate(privatePEM(t, key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := ReadPublicKey(publicPEM(t, key.Public()))
+	public, err := keys.ReadPublic(publicPEM(t, key.Public()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func publicPEM(t testing.TB, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-func sign(t testing.TB, receipt []byte, about Subject, key *PrivateKey) []byte {
+func sign(t testing.TB, receipt []byte, about Subject, key *keys.Private) []byte {
 	t.Helper()
 	env, err := Sign(receipt, about, key)
 	if err != nil {
@@ -105,7 +106,7 @@ func code(t testing.TB, err error) string {
 func TestSignedHolds(t *testing.T) {
 	r := receipt(t, "run_1")
 	for _, kind := range []string{"ed25519", "p256"} {
-		private, public := keys(t, kind, 1)
+		private, public := keyPair(t, kind, 1)
 		for _, about := range []Subject{{}, file("the release"), Tree("out", tree("end"))} {
 			env := sign(t, r, about, private)
 			got, err := Verify(r, env, public)
@@ -128,7 +129,7 @@ func TestSignedHolds(t *testing.T) {
 
 // What is signed can be read by whoever knows in-toto and not this program.
 func TestStatementIsInToto(t *testing.T) {
-	private, _ := keys(t, "ed25519", 1)
+	private, _ := keyPair(t, "ed25519", 1)
 	r := receipt(t, "run_1")
 	env, err := readEnvelope(sign(t, r, file("the release"), private))
 	if err != nil {
@@ -171,7 +172,7 @@ func edited(t testing.TB, env []byte, change func(*dsse.Envelope)) []byte {
 }
 
 // resigned is a payload with one change, signed like a right one: what a key holder with another program could make.
-func resigned(t testing.TB, env []byte, key *PrivateKey, change func(map[string]any)) []byte {
+func resigned(t testing.TB, env []byte, key *keys.Private, change func(map[string]any)) []byte {
 	t.Helper()
 	return edited(t, env, func(e *dsse.Envelope) {
 		payload, err := e.DecodeB64Payload()
@@ -190,7 +191,7 @@ func resigned(t testing.TB, env []byte, key *PrivateKey, change func(map[string]
 	})
 }
 
-func sealed(t testing.TB, key *PrivateKey, kind string, payload []byte) *dsse.Envelope {
+func sealed(t testing.TB, key *keys.Private, kind string, payload []byte) *dsse.Envelope {
 	t.Helper()
 	signer, err := dsse.NewEnvelopeSigner(key)
 	if err != nil {
@@ -207,8 +208,8 @@ func sealed(t testing.TB, key *PrivateKey, kind string, payload []byte) *dsse.En
 func TestN4Tampering(t *testing.T) {
 	r, other := receipt(t, "run_1"), receipt(t, "run_2")
 	for _, kind := range []string{"ed25519", "p256"} {
-		private, public := keys(t, kind, 1)
-		stranger, strange := keys(t, kind, 2)
+		private, public := keyPair(t, kind, 1)
+		stranger, strange := keyPair(t, kind, 2)
 		env, foreign := sign(t, r, Subject{}, private), sign(t, r, Subject{}, stranger)
 		foreignSig := func(e *dsse.Envelope) dsse.Signature {
 			var f dsse.Envelope
@@ -227,7 +228,7 @@ func TestN4Tampering(t *testing.T) {
 			name    string
 			receipt []byte
 			env     []byte
-			key     *PublicKey
+			key     *keys.Public
 			want    string
 		}{
 			{name: "nothing", env: env},
@@ -297,7 +298,7 @@ func flipped(sig string) string {
 }
 
 func TestArtifact(t *testing.T) {
-	private, public := keys(t, "ed25519", 1)
+	private, public := keyPair(t, "ed25519", 1)
 	r := receipt(t, "run_1")
 	for _, c := range []struct {
 		name            string
@@ -348,7 +349,7 @@ func TestArtifactWithoutASignature(t *testing.T) {
 }
 
 func TestWhatIsNotSigned(t *testing.T) {
-	private, _ := keys(t, "ed25519", 1)
+	private, _ := keyPair(t, "ed25519", 1)
 	for name, c := range map[string]struct {
 		receipt []byte
 		about   Subject
@@ -367,7 +368,7 @@ func TestWhatIsNotSigned(t *testing.T) {
 
 func BenchmarkVerify(b *testing.B) {
 	r := receipt(b, "run_1")
-	private, public := keys(b, "ed25519", 1)
+	private, public := keyPair(b, "ed25519", 1)
 	env := sign(b, r, Subject{}, private)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,18 +1,19 @@
 package attest
 
 import (
-	"crypto/ed25519"
 	"encoding/base64"
 	"testing"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/open-multi-agent/oma/spec/keys"
 )
 
 // No bytes make the verifier panic, and none but those that were signed pass.
 func FuzzVerify(f *testing.F) {
 	r := receipt(f, "run_1")
-	edPrivate, edPublic := keys(f, "ed25519", 1)
-	ecPrivate, ecPublic := keys(f, "p256", 1)
+	edPrivate, edPublic := keyPair(f, "ed25519", 1)
+	ecPrivate, ecPublic := keyPair(f, "p256", 1)
 	for _, env := range [][]byte{sign(f, r, Subject{}, edPrivate), sign(f, r, file("a"), ecPrivate), []byte(`{"payload":"e30=","signatures":[{"sig":"MAA="}]}`)} {
 		f.Add(r, env)
 		f.Add(r, edited(f, env, func(e *dsse.Envelope) { e.Signatures = append(e.Signatures, e.Signatures...) }))
@@ -21,7 +22,7 @@ func FuzzVerify(f *testing.F) {
 	signed := map[string]bool{}
 	for _, s := range []struct {
 		about Subject
-		key   *PrivateKey
+		key   *keys.Private
 	}{{Subject{}, edPrivate}, {file("a"), ecPrivate}} {
 		e, err := readEnvelope(sign(f, r, s.about, s.key))
 		if err != nil {
@@ -34,7 +35,7 @@ func FuzzVerify(f *testing.F) {
 		signed[string(b)] = true
 	}
 	f.Fuzz(func(t *testing.T, gotReceipt, env []byte) {
-		for _, key := range []*PublicKey{edPublic, ecPublic} {
+		for _, key := range []*keys.Public{edPublic, ecPublic} {
 			if _, err := Verify(gotReceipt, env, key); err != nil {
 				if code(t, err) == "" {
 					t.Errorf("%v has no reason", err)
@@ -56,7 +57,7 @@ func FuzzVerify(f *testing.F) {
 // A signature of any bytes, under a right payload: what an ASN.1 reader could trip over.
 func FuzzSignatureBytes(f *testing.F) {
 	r := receipt(f, "run_1")
-	private, public := keys(f, "p256", 1)
+	private, public := keyPair(f, "p256", 1)
 	env := sign(f, r, Subject{}, private)
 	for _, sig := range [][]byte{nil, {0x30, 0x00}, {0x30, 0x80, 0, 0}, {0x30, 0x06, 2, 1, 0, 2, 1, 0}, {0x30, 0x84, 0xff, 0xff, 0xff, 0xff}} {
 		f.Add(sig)
@@ -65,23 +66,6 @@ func FuzzSignatureBytes(f *testing.F) {
 		b := edited(t, env, func(e *dsse.Envelope) { e.Signatures[0].Sig = base64.StdEncoding.EncodeToString(sig) })
 		if _, err := Verify(r, b, public); code(t, err) != "signature-invalid" {
 			t.Errorf("%x: %v", sig, err)
-		}
-	})
-}
-
-// No file makes the reader of keys panic, and what it reads can sign.
-func FuzzKeys(f *testing.F) {
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	f.Add(privatePEM(f, key))
-	f.Add(publicPEM(f, key.Public()))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if k, err := ReadPublicKey(text); err == nil && k.ID() == "" {
-			t.Error("a key without an id")
-		}
-		if k, err := ReadPrivateKey(text); err == nil {
-			if env, err := Sign(receipt(t, "run_1"), Subject{}, k); err != nil || len(env) == 0 {
-				t.Errorf("a key that was read does not sign: %v", err)
-			}
 		}
 	})
 }

@@ -1,4 +1,6 @@
-package attest
+// Package keys reads the keys that sign and check, whoever signs what: Ed25519 and ECDSA on P-256, in PEM, and no other.
+// It reads no file and draws no random number.
+package keys
 
 import (
 	"bytes"
@@ -15,20 +17,20 @@ import (
 	"fmt"
 )
 
-// PublicKey is a key that signatures are held against.
-type PublicKey struct {
+// Public is a key that signatures are held against.
+type Public struct {
 	key crypto.PublicKey // ed25519.PublicKey, or *ecdsa.PublicKey on P-256
 	id  string
 }
 
-// PrivateKey is a key that signs.
-type PrivateKey struct {
+// Private is a key that signs.
+type Private struct {
 	key    crypto.Signer
-	public *PublicKey
+	public *Public
 }
 
-// ReadPublicKey reads an Ed25519 or ECDSA P-256 key in PEM, as openssl pkey -pubout writes it.
-func ReadPublicKey(text []byte) (*PublicKey, error) {
+// ReadPublic reads an Ed25519 or ECDSA P-256 key in PEM, as openssl pkey -pubout writes it.
+func ReadPublic(text []byte) (*Public, error) {
 	der, err := onlyBlock(text, "PUBLIC KEY")
 	if err != nil {
 		return nil, err
@@ -37,11 +39,11 @@ func ReadPublicKey(text []byte) (*PublicKey, error) {
 	if err != nil {
 		return nil, errors.New("the PEM block holds no public key that can be read")
 	}
-	return newPublicKey(key)
+	return newPublic(key)
 }
 
-// ReadPrivateKey reads an Ed25519 or ECDSA P-256 key in PEM and PKCS #8, as openssl genpkey writes it.
-func ReadPrivateKey(text []byte) (*PrivateKey, error) {
+// ReadPrivate reads an Ed25519 or ECDSA P-256 key in PEM and PKCS #8, as openssl genpkey writes it.
+func ReadPrivate(text []byte) (*Private, error) {
 	der, err := onlyBlock(text, "PRIVATE KEY")
 	if err != nil {
 		return nil, err
@@ -54,11 +56,11 @@ func ReadPrivateKey(text []byte) (*PrivateKey, error) {
 	if !ok {
 		return nil, errors.New("the key is of a kind that cannot sign: want Ed25519 or ECDSA P-256")
 	}
-	public, err := newPublicKey(signer.Public())
+	public, err := newPublic(signer.Public())
 	if err != nil {
 		return nil, err
 	}
-	return &PrivateKey{signer, public}, nil
+	return &Private{signer, public}, nil
 }
 
 // onlyBlock gives the content of the one PEM block that a file must be. No part of the text stands in an error.
@@ -88,7 +90,7 @@ func hint(got, want string) string {
 	return ""
 }
 
-func newPublicKey(key crypto.PublicKey) (*PublicKey, error) {
+func newPublic(key crypto.PublicKey) (*Public, error) {
 	switch k := key.(type) {
 	case ed25519.PublicKey:
 	case *ecdsa.PublicKey:
@@ -103,17 +105,17 @@ func newPublicKey(key crypto.PublicKey) (*PublicKey, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(der)
-	return &PublicKey{key, "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return &Public{key, "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
 // ID is the SHA-256 of the key in DER.
-func (p *PublicKey) ID() string { return p.id }
+func (p *Public) ID() string { return p.id }
 
 // KeyID, Public and Verify are what the envelope asks of a key.
-func (p *PublicKey) KeyID() (string, error)   { return p.id, nil }
-func (p *PublicKey) Public() crypto.PublicKey { return p.key }
+func (p *Public) KeyID() (string, error)   { return p.id, nil }
+func (p *Public) Public() crypto.PublicKey { return p.key }
 
-func (p *PublicKey) Verify(_ context.Context, data, sig []byte) error {
+func (p *Public) Verify(_ context.Context, data, sig []byte) error {
 	held := false
 	switch k := p.key.(type) {
 	case ed25519.PublicKey:
@@ -128,14 +130,17 @@ func (p *PublicKey) Verify(_ context.Context, data, sig []byte) error {
 	return nil
 }
 
+// Public is the half that signatures are held against.
+func (p *Private) Public() *Public { return p.public }
+
 // ID is that of the public half.
-func (p *PrivateKey) ID() string { return p.public.id }
+func (p *Private) ID() string { return p.public.id }
 
 // KeyID and Sign are what the envelope asks of a signer.
-func (p *PrivateKey) KeyID() (string, error) { return p.public.id, nil }
+func (p *Private) KeyID() (string, error) { return p.public.id, nil }
 
 // Sign needs no random number: Ed25519 takes none, and ECDSA without one takes it from key and message (RFC 6979).
-func (p *PrivateKey) Sign(_ context.Context, data []byte) ([]byte, error) {
+func (p *Private) Sign(_ context.Context, data []byte) ([]byte, error) {
 	if _, ok := p.key.(ed25519.PrivateKey); ok {
 		return p.key.Sign(nil, data, crypto.Hash(0))
 	}

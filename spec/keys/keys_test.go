@@ -1,4 +1,4 @@
-package attest
+package keys
 
 import (
 	"crypto/ecdsa"
@@ -6,13 +6,17 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/pem"
 	"strings"
 	"testing"
 )
 
 func TestKeys(t *testing.T) {
-	private, _ := keys(t, "ed25519", 1)
+	private, err := ReadPrivate(privatePEM(t, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))))
+	if err != nil {
+		t.Fatal(err)
+	}
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +48,9 @@ func TestKeys(t *testing.T) {
 	} {
 		var err error
 		if c.public {
-			_, err = ReadPublicKey(c.text)
+			_, err = ReadPublic(c.text)
 		} else {
-			_, err = ReadPrivateKey(c.text)
+			_, err = ReadPrivate(c.text)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
@@ -55,4 +59,40 @@ func TestKeys(t *testing.T) {
 	if len(private.ID()) != len("sha256:")+64 {
 		t.Errorf("the id of a key is %q", private.ID())
 	}
+}
+
+func privatePEM(t testing.TB, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+func publicPEM(t testing.TB, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// No file makes the reader of keys panic, and what it reads can be used.
+func FuzzKeys(f *testing.F) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	f.Add(privatePEM(f, key))
+	f.Add(publicPEM(f, key.Public()))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if k, err := ReadPublic(text); err == nil && (k.ID() == "" || k.Verify(t.Context(), text, nil) == nil) {
+			t.Error("a key without an id, or one that nothing has to be signed with")
+		}
+		if k, err := ReadPrivate(text); err == nil {
+			sig, err := k.Sign(t.Context(), text)
+			if err != nil || k.Public().Verify(t.Context(), text, sig) != nil {
+				t.Errorf("a key that was read does not sign: %v", err)
+			}
+		}
+	})
 }
