@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -207,18 +208,19 @@ func mockserver(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], s.URL)
 }
 
-// waitfor waits until a file is there: waitfor FILE.
+// waitfor waits until a text is in one of the files of a pattern: waitfor PATTERN TEXT.
 func waitfor(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: waitfor FILE")
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfor PATTERN TEXT")
 	}
-	path := ts.MkAbs(args[0])
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		switch _, err := os.Stat(path); {
-		case err == nil:
-			return
-		case time.Now().After(end):
-			ts.Fatalf("%s never came", args[0])
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		paths, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		for _, path := range paths {
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), args[1]) {
+				return
+			}
 		}
 	}
+	ts.Fatalf("no %s ever held %q", args[0], args[1])
 }
