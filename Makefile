@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 0
 
 include real.mk bench.mk
 
-.PHONY: help build test race lint check examples crash bench clean
+.PHONY: help build test race lint check examples crash bench bench-journal clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ crash: ## kill runs at every event, many times, and go on with them
 
 bench: ## Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-journal: ## what the event log adds to a run, and what its records and going on cost
+	$(GO) test -run '^$$' -bench 'Journal|Resume|Append|Batch|Records' ./cmd/oma ./runtime ./runtime/journal
 
 clean: ## remove what was built
 	rm -rf bin

@@ -48,7 +48,7 @@ var teamSections = map[string]string{
 	"modelPrice": "providers.NAME.models.MODEL", "provider": "providers.NAME", "release": "release", "requirement": "release.require",
 	"rule": "gates.rules", "ruleExamples": "rules.examples", "scheduling": "scheduling", "secretRef": "providers.NAME.apiKey",
 	"historyCall": "rules.examples: history", "budgetRemaining": "rules.examples: budget",
-	"shellGates": "gates.shell", "shellLevel": "gates.shell.levels",
+	"shellGates": "gates.shell", "shellLevel": "gates.shell.levels", "approvals": "approvals", "reviewer": "approvals.reviewers",
 }
 
 // TestTeamTables holds the tables of team-file.md against the schema, both ways: every key has one row, in the section of

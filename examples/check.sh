@@ -4,7 +4,7 @@
 #   # gate: N         what oma gate --team ends with, where that is another code
 #   # policy: PATH    a policy from above for every command, relative to the example
 #   # says: TEXT      a part of what oma run says; may be repeated
-# Then it runs the policy tests, and kills a run to go on with it.
+# Then it runs the policy tests, kills a run to go on with it, and plays an approval.
 #
 #   examples/check.sh BIN
 #
@@ -64,6 +64,7 @@ report() {
 
 failed=0
 unset OMA_POLICY
+export OMA_AUTHOR=ann # also in a CI job, where nobody is the author by themselves
 for file in "$teams"/*.yaml; do
 	name=$(basename "$file" .yaml)
 	problem=$(check "$name" "$file")
@@ -78,4 +79,6 @@ for file in "$teams"/../*/*.test.yaml; do
 done
 problem=$("$teams/../resume.sh" "$oma" 2>&1 >/dev/null) && problem= || problem="fails: $problem"
 report resume "$problem" "a run that was killed goes on"
+problem=$("$teams/../approval.sh" "$oma" 2>&1 >/dev/null) && problem= || problem="fails: $problem"
+report approval "$problem" "a call waits for a signature, is approved elsewhere, and runs once"
 exit $failed

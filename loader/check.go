@@ -76,9 +76,9 @@ func envelope(root map[string]any, kind *string, bad map[spec.Path]bool, ds *spe
 		want = readable
 	}
 	switch v {
-	case "TeamTest", "ApprovalRequest":
+	case "TeamTest":
 		ds.Errorf("not-in-this-version", "kind", "kind %q is not in this version", v).Hint = "want " + want
-	case spec.KindPlan, spec.KindReceipt, spec.KindEvent:
+	case spec.KindPlan, spec.KindReceipt, spec.KindEvent, spec.KindApprovalRequest, spec.KindApprovalDecision:
 		ds.Errorf("wrong-kind", "kind", "kind is %s, which oma writes and nobody else, want %s", v, want)
 	default:
 		d := ds.Errorf("wrong-kind", "kind", "kind is %s, want %s", shown(v), want)

@@ -21,7 +21,7 @@ func gatesPlace(each func(f func(m map[string]any, at spec.Path), steps ...strin
 	misplaced("default", teams, "an agent's gates only add rules", "agents", "*", "gates")
 	misplaced("shell", teams, "an agent's gates only add rules, and a level can lower a risk", "agents", "*", "gates")
 	misplaced("replace", "%q belongs to the gates of an agent", "leave the rule out instead", "gates")
-	for _, steps := range []string{"rules *", "agents * gates rules *"} {
+	for _, steps := range []string{"rules *", "agents * gates rules *", "approvals plan *", "approvals dispatch *"} {
 		misplaced("overridable", "%q belongs to the rules of the team's own gates", "leave it out: nothing drops this rule", strings.Fields(steps)...)
 	}
 }

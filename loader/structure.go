@@ -57,8 +57,8 @@ func expressions(root map[string]any) {
 	visit(root, "", take("that"), "release", "require", "*")
 }
 
-// ruleLists are the places of rules: of a policy, of a team and of an agent.
-var ruleLists = []string{"rules", "gates rules", "agents * gates rules"}
+// ruleLists are the places of rules: of a policy, of a team and its approvals, and of an agent.
+var ruleLists = []string{"rules", "gates rules", "approvals plan", "approvals dispatch", "agents * gates rules"}
 
 // structure checks what a schema cannot say and what needs no other document. It stops at maxProblems.
 func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
@@ -70,7 +70,7 @@ func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
 		}, steps...)
 	}
 	d.names(root, "", "agent", ds, "agents")
-	for _, steps := range ruleLists[:2] {
+	for _, steps := range ruleLists[:4] {
 		d.names(root, "", "rule", ds, strings.Fields(steps)...)
 	}
 	d.names(root, "", "requirement", ds, "release", "require")

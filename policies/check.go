@@ -118,7 +118,7 @@ func (k *ruleCheck) text(name string, x expression) {
 func (k *ruleCheck) read(x *expression) bool {
 	loose, root, iss := parseAndCheck(k.words.loose, x.text)
 	if iss.Err() != nil {
-		for _, f := range explain(iss, k.provider, root, gateNames) {
+		for _, f := range explain(iss, k.provider, root, k.nameable()) {
 			if f.object != nil {
 				f.hint = fields(cmp.Or(f.path, "it"), f.object, "has")
 			}
@@ -142,6 +142,9 @@ func (c *compiler) action(r *spec.PlanRule) {
 		if c.set.permit {
 			d := c.diags.Errorf("gate-no-effect", path, "rule %q: allow has no effect, since everything is allowed by default", r.Name)
 			d.File, d.Hint = r.Doc, "put the exception into the deny rule's when, or write default: deny"
+			if c.in.Scope != "" {
+				d.Hint = "put the exception into the other rule's when"
+			}
 		} else if foreign(r) {
 			d := c.diags.Warnf("gate-no-effect", path, "rule %q: allow has no effect in a policy file, which can only forbid", r.Name)
 			d.File, d.Hint = r.Doc, "put the rule into the team file"
@@ -150,12 +153,10 @@ func (c *compiler) action(r *spec.PlanRule) {
 		d := c.diags.Errorf("gate-action", path, "rule %q: unknown action %q", r.Name, r.Action)
 		d.File, d.Hint = r.Doc, "actions are deny, suspend, ask, warn, allow"
 	}
-	if level := levelOf(r.Action); level != free && r.Mark != "" {
-		add := c.diags.Errorf
-		if level != denies { // a person may allow the call once this can be asked
-			add = c.diags.Warnf
-		}
-		d := add("gate-no-effect", r.Path.Key("mark"), "rule %q: a call that is denied sets no mark", r.Name)
+	if c.in.Scope != "" {
+		c.ofCalls(r)
+	} else if levelOf(r.Action) == denies && r.Mark != "" {
+		d := c.diags.Errorf("gate-no-effect", r.Path.Key("mark"), "rule %q: a call that is denied sets no mark", r.Name)
 		d.File, d.Hint = r.Doc, "set the mark with a rule whose action is warn"
 	}
 	if r.Reason != "" && r.ReasonExpression != "" {
@@ -164,7 +165,26 @@ func (c *compiler) action(r *spec.PlanRule) {
 	}
 }
 
+// ofCalls refuses what only a rule over calls can have.
+func (c *compiler) ofCalls(r *spec.PlanRule) {
+	for _, x := range []struct {
+		key, hint string
+		given     bool
+	}{
+		{"tools", "leave it out: the rule looks at what is about to start, not at calls", r.Tools != nil},
+		{"mark", "leave it out, and set the mark by a rule of gates", r.Mark != ""},
+	} {
+		if x.given {
+			d := c.diags.Errorf("approval-rule", r.Path.Key(x.key), "rule %q: %s has no meaning in a rule of approvals", r.Name, x.key)
+			d.File, d.Hint, d.OnKey = r.Doc, x.hint, true
+		}
+	}
+}
+
 func (c *compiler) toolNames(r *spec.PlanRule) bool {
+	if c.in.Scope != "" {
+		return r.Tools == nil
+	}
 	if r.Tools != nil && len(r.Tools) == 0 {
 		d := c.diags.Errorf("gate-dead", r.Path.Key("tools"), "rule %q: tools is empty, so the rule can never match", r.Name)
 		d.File, d.Hint = r.Doc, "leave tools out to look at every tool"
@@ -206,7 +226,7 @@ func (k *ruleCheck) check(x *expression, t *tool) *checked {
 	p := ofCall(t)
 	a, iss := p.prune(env, x.loose)
 	if iss != nil && iss.Err() != nil {
-		out.findings = withoutShell(explain(iss, k.provider, p.root, gateNames), t)
+		out.findings = withoutShell(explain(iss, k.provider, p.root, k.nameable()), t)
 		return out
 	}
 	if x.want.IsExactType(cel.BoolType) && isBool(a.NativeRep().Expr(), false) {
@@ -368,6 +388,10 @@ func (k *ruleCheck) dead() {
 	r := k.rule
 	d := k.diags.Warnf("gate-dead", r.Path.Key("when"), "rule %q can never match a call of %s", r.Name, toolList(k.scope.tools, 6))
 	d.File = r.Doc
+	if k.in.Scope != "" {
+		d.Message = fmt.Sprintf("rule %q can never match", r.Name)
+		return
+	}
 	if len(k.scope.reached) == 0 {
 		d.Message = fmt.Sprintf("rule %q can never match: nobody it governs has a tool it looks at", r.Name)
 		d.Hint = "grant the tool or remove the rule"

@@ -129,7 +129,7 @@ func (c cover) note(ctx context.Context, p cel.Program, nodes []ast.Expr, r *Req
 
 // request makes a call of an example, if the rule looks at such calls.
 func (c cover) request(ex *spec.CallExample) (*Request, bool) {
-	name := cmp.Or(ex.ToolName, onlyTool(c.rule))
+	name := cmp.Or(c.in.Scope, ex.ToolName, onlyTool(c.rule))
 	agent := cmp.Or(ex.AgentName, c.rule.Agent)
 	info, ok := c.tool(agent, name)
 	if !ok || !looksAt(c.rule, name) || !governs(c.rule, agent) {
@@ -146,7 +146,11 @@ func (c cover) request(ex *spec.CallExample) (*Request, bool) {
 		}
 		canon.Shape(schema, input)
 	}
-	return &Request{ToolName: name, Input: input, AgentName: agent, Role: ex.Role, Consequential: info.Consequential, Situation: ex.Situation}, true
+	r := &Request{ToolName: name, Input: input, AgentName: agent, Role: ex.Role, Consequential: info.Consequential, Situation: ex.Situation}
+	if c.in.Scope != "" {
+		r.ofSubject()
+	}
+	return r, true
 }
 
 // tool gives a tool as the agent has it, else as any agent of the rule has it, else as it exists.

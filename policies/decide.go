@@ -30,6 +30,9 @@ type Request struct {
 // Decide judges one call. It changes nothing and gives the same answer for the same call. Whatever goes wrong is a
 // denial with outcome error: an agent or tool the set does not know, a rule that fails, a context that has ended.
 //
+// Where the strictest that rules say is suspend or ask, the decision neither lets the call run nor denies it: that is for
+// people, and Marks are those that the call sets if they let it run.
+//
 // Every rule in scope is evaluated and every match recorded, so the order of rules decides nothing.
 func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 	switch {
@@ -106,9 +109,6 @@ func (v *verdict) add(j *judge, vars *variables, err error) {
 	} else {
 		j.describe(vars, &out)
 		why = cmp.Or(out.Reason, why)
-		if level == asks || level == suspends {
-			why = strings.TrimPrefix(why+"; it needs a person's approval, which is not available in this version", "; ")
-		}
 		if r.Mark != "" {
 			v.marks = append(v.marks, r.Mark)
 		}
@@ -141,14 +141,18 @@ func levelOf(action string) int {
 	return denies
 }
 
-// decision sums up. marks are those set before.
+// decision sums up. marks are those set before. A person who is asked permits the call, so that no default stands in
+// front of the question.
 func (v *verdict) decision(marks []string) spec.Decision {
-	d := spec.Decision{Gated: true, GateAction: spec.ActionDeny, GateOutcome: outcomeDecided, Rules: v.rules}
+	d := spec.Decision{Gated: true, GateAction: spec.ActionDeny, GateOutcome: outcomeDecided, Rules: v.rules, Reason: strings.Join(v.reasons, "; ")}
 	switch {
 	case v.worst == fails:
-		d.GateOutcome, d.Reason = outcomeError, strings.Join(v.reasons, "; ")
-	case v.worst > free:
-		d.Reason = strings.Join(v.reasons, "; ")
+		d.GateOutcome = outcomeError
+	case v.worst == denies:
+	case v.worst == suspends:
+		d.GateAction, d.Marks = spec.ActionSuspend, newMarks(v.marks, marks)
+	case v.worst == asks:
+		d.GateAction, d.Marks = spec.ActionAsk, newMarks(v.marks, marks)
 	case !v.permitted:
 		d.Reason = "no rule allows the call, and calls are denied by default"
 	default:

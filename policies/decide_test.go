@@ -34,7 +34,7 @@ func TestDecide(t *testing.T) {
 	suspend := spec.Rule{Name: "wait", When: "true", Action: "suspend"}
 	fails := spec.Rule{Name: "slow", When: `input.timeout > 5`, Tools: []string{"bash"}, Action: "warn"}
 	failed := spec.RuleOutcome{Name: "slow", Source: "team", Action: "warn", Outcome: "error", Error: `the input has no field "timeout"`}
-	const later = "it needs a person's approval, which is not available in this version"
+	marked := func(d spec.Decision, marks ...string) spec.Decision { d.Marks = marks; return d }
 	for _, c := range []struct {
 		name    string
 		gate    string
@@ -51,8 +51,20 @@ func TestDecide(t *testing.T) {
 		{"allow permits what it matches", "deny", []spec.Rule{allow}, command("ls"), decided("deny", "no rule allows the call, and calls are denied by default")},
 		{"N6 allow lifts no deny", "deny", []spec.Rule{{Name: "all", When: "true", Action: "allow"}, deny}, command("rm"),
 			decided("deny", `rule "no-rm": nothing is removed here`, matched("all", "allow"), matched("no-rm", "deny"))},
-		{"ask", "", []spec.Rule{ask}, command("ls"), decided("deny", `rule "look": somebody should look; `+later, matched("look", "ask"))},
-		{"suspend", "", []spec.Rule{suspend}, command("ls"), decided("deny", `rule "wait": `+later, matched("wait", "suspend"))},
+		{"ask", "", []spec.Rule{ask}, command("ls"), decided("ask", `rule "look": somebody should look`, matched("look", "ask"))},
+		{"suspend", "", []spec.Rule{suspend}, command("ls"), decided("suspend", `rule "wait"`, matched("wait", "suspend"))},
+		{"suspend is stricter than ask, and a permission lifts neither", "", []spec.Rule{ask, suspend, warn}, command("ls"),
+			decided("suspend", `rule "wait"`, matched("look", "ask"), matched("wait", "suspend"), matched("log", "warn"))},
+		{"N6 a person's approval permits under default deny", "deny", []spec.Rule{ask}, command("ls"),
+			decided("ask", `rule "look": somebody should look`, matched("look", "ask"))},
+		{"N6 allow lifts no question", "deny", []spec.Rule{allow, ask}, command("go test"),
+			decided("ask", `rule "look": somebody should look`, matched("go", "allow"), matched("look", "ask"))},
+		{"what fails is stricter than a question", "", []spec.Rule{suspend, fails}, command("ls"),
+			spec.Decision{Gated: true, GateAction: "deny", GateOutcome: "error", Rules: []spec.RuleOutcome{matched("wait", "suspend"), failed},
+				Reason: `rule "slow": it could not be evaluated: the input has no field "timeout"`}},
+		{"marks of a call that waits are those that it sets if it runs", "",
+			[]spec.Rule{{Name: "look", When: "true", Action: "ask", Mark: "looked"}, {Name: "log", When: "true", Action: "warn", Mark: "b"}}, command("ls"),
+			marked(decided("ask", `rule "look"`, matched("look", "ask"), matched("log", "warn")), "b", "looked")},
 		{"the strictest gives the reason, all are recorded", "", []spec.Rule{ask, deny, suspend}, command("rm"),
 			decided("deny", `rule "no-rm": nothing is removed here`, matched("look", "ask"), matched("no-rm", "deny"), matched("wait", "suspend"))},
 		{"CE-01 a rule that fails denies", "", []spec.Rule{fails}, command("ls"),
@@ -80,6 +92,15 @@ func TestDecide(t *testing.T) {
 			}
 			if got.Allowed() != (c.want.GateAction == "allow") {
 				t.Errorf("allowed: %t", got.Allowed())
+			}
+			asks := c.want.GateAction == "ask" || c.want.GateAction == "suspend"
+			if got.Asks() != asks || got.Waits() != asks {
+				t.Errorf("asks: %t, waits: %t", got.Asks(), got.Waits())
+			}
+			for approval, runs := range map[string]bool{spec.ApprovalApproved: true, spec.ApprovalRejected: false, spec.ApprovalExpired: false, spec.ApprovalPending: false} {
+				if got.Approval = approval; asks && got.Allowed() != runs {
+					t.Errorf("%s: allowed: %t", approval, got.Allowed())
+				}
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/open-multi-agent/oma/policies/shell"
+	"github.com/open-multi-agent/oma/spec"
 )
 
 // The limits of one expression.
@@ -59,22 +60,41 @@ type vocabulary struct {
 
 func (c *compiler) newVocabulary(levels []shell.Level) (v *vocabulary, err error) {
 	v = &vocabulary{typed: map[*tool]*cel.Env{}, past: map[*tool]*cel.Env{}}
-	v.base, err = newEnv(c.provider,
-		cel.Variable("toolName", cel.StringType),
-		cel.Variable("agentName", cel.StringType),
-		cel.Variable("role", cel.StringType),
-		cel.Variable("consequential", cel.BoolType),
-		cel.Variable("runId", cel.StringType),
-		cel.Variable("taskId", cel.StringType),
-		cel.Variable("toolCallId", cel.StringType),
-		cel.Variable("marks", cel.ListType(cel.StringType)),
-		cel.Variable("budget", c.shapes.budget.typ),
-		classifier(levels, c.shapes.risk.typ))
-	if err != nil {
+	if v.base, err = newEnv(c.provider, c.variables(levels)...); err != nil {
 		return nil, err
 	}
-	v.loose, err = v.base.Extend(cel.Variable("input", cel.DynType), c.shapes.anyShell(), c.shapes.anyHistory())
+	loose := []cel.EnvOption{cel.Variable("input", cel.DynType)}
+	if c.in.Scope == "" {
+		loose = append(loose, c.shapes.anyShell(), c.shapes.anyHistory())
+	}
+	v.loose, err = v.base.Extend(loose...)
 	return v, err
+}
+
+// variables are what a rule can name beside the input. At a boundary that is what is there before any call.
+func (c *compiler) variables(levels []shell.Level) []cel.EnvOption {
+	vars := []cel.EnvOption{cel.Variable("consequential", cel.BoolType), cel.Variable("runId", cel.StringType)}
+	if c.in.Scope == spec.ScopePlan {
+		return vars
+	}
+	vars = append(vars, cel.Variable("agentName", cel.StringType), cel.Variable("role", cel.StringType), cel.Variable("taskId", cel.StringType),
+		cel.Variable("marks", cel.ListType(cel.StringType)))
+	if c.in.Scope == spec.ScopeDispatch {
+		return vars
+	}
+	return append(vars, cel.Variable("toolName", cel.StringType), cel.Variable("toolCallId", cel.StringType),
+		cel.Variable("budget", c.shapes.budget.typ), classifier(levels, c.shapes.risk.typ))
+}
+
+// nameable are what a rule may name, for hints.
+func (c *compiler) nameable() []string {
+	switch c.in.Scope {
+	case spec.ScopePlan:
+		return planNames
+	case spec.ScopeDispatch:
+		return dispatchNames
+	}
+	return gateNames
 }
 
 // forCall gives the environment in which a call of the tool is judged.
@@ -82,7 +102,10 @@ func (c *compiler) forCall(v *vocabulary, t *tool) (*cel.Env, error) {
 	if env := v.typed[t]; env != nil {
 		return env, nil
 	}
-	opts := []cel.EnvOption{cel.Variable("input", t.input.typ), c.shapes.anyHistory()}
+	opts := []cel.EnvOption{cel.Variable("input", t.input.typ)}
+	if c.in.Scope == "" {
+		opts = append(opts, c.shapes.anyHistory())
+	}
 	if t.info.Name == shellTool {
 		opts = append(opts, c.shapes.anyShell())
 	}
@@ -132,7 +155,13 @@ func (s shapes) anyShell() cel.EnvOption { return cel.Variable("shell", s.shell.
 
 func (s shapes) anyHistory() cel.EnvOption { return cel.Variable("history", cel.ListType(s.call.typ)) }
 
-// gateNames are what a rule may name, for hints.
+// What a rule of a scope may name.
+var (
+	planNames     = []string{"consequential", "globMatch", "has", "input", "matches", "runId", "size", "within"}
+	dispatchNames = []string{"agentName", "consequential", "globMatch", "has", "input", "marks", "matches", "role", "runId", "size", "taskId", "within"}
+)
+
+// gateNames are what a rule over calls may name.
 var gateNames = []string{"agentName", "budget", "classifyBash", "consequential", "globMatch", "has", "history", "input", "marks", "matches", "role",
 	"runId", "shell", "size", "taskId", "toolCallId", "toolName", "within"}
 

@@ -50,7 +50,7 @@ func (x exampleRun) fail(code string, path spec.Path, format string, args ...any
 }
 
 func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
-	name := cmp.Or(ex.ToolName, onlyTool(x.rule))
+	name := cmp.Or(x.in.Scope, ex.ToolName, onlyTool(x.rule))
 	if name == "" {
 		x.fail("gate-example", path, "the example does not say which tool is called").Hint = "add toolName"
 		return
@@ -58,6 +58,9 @@ func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	t := x.namedTool(x.rule, name)
 	if t == nil {
 		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", name).Hint = x.toolHint(name)
+		return
+	}
+	if t.subject && !x.ofSubject(ex, path) {
 		return
 	}
 	if a := ex.AgentName; a != "" && !foreign(x.rule) && !slices.Contains(x.agentNames(), a) {
@@ -72,6 +75,9 @@ func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	}
 	req := Request{ToolName: name, Input: input, AgentName: cmp.Or(ex.AgentName, x.rule.Agent), Role: ex.Role, Consequential: t.info.Consequential,
 		Situation: ex.Situation}
+	if t.subject {
+		req.ofSubject()
+	}
 	got, err := x.matches(t, &req)
 	switch {
 	case err != nil:
@@ -81,6 +87,30 @@ func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	case got && !want:
 		x.fail("gate-example", path, "this call must not match, and does")
 	}
+}
+
+// ofSubject refuses what an example of a boundary cannot have: it is no call, and the subject says whose it is.
+func (x exampleRun) ofSubject(ex *spec.CallExample, path spec.Path) bool {
+	ok := true
+	for _, given := range []struct {
+		key string
+		is  bool
+	}{{"toolName", ex.ToolName != ""}, {"agentName", ex.AgentName != ""}, {"role", ex.Role != ""}, {"history", ex.History != nil}, {"budget", ex.Budget != nil},
+		{"marks", ex.Marks != nil && x.in.Scope == spec.ScopePlan}} {
+		if given.is {
+			ok = false
+			d := x.fail("approval-rule", path.Key(given.key), "%s has no meaning in an example of approvals", given.key)
+			d.OnKey, d.Hint = true, "write what the rule looks at under input"
+		}
+	}
+	return ok
+}
+
+// ofSubject takes from the subject of a boundary what stands beside it.
+func (r *Request) ofSubject() {
+	r.AgentName, _ = r.Input["assignee"].(string)
+	r.Role, _ = r.Input["role"].(string)
+	r.Consequential, _ = r.Input["consequential"].(bool)
 }
 
 // onlyTool gives the tool of a rule that names exactly one. Empty: there is no such tool.
@@ -111,7 +141,11 @@ func (x exampleRun) input(t *tool, raw []byte, path spec.Path) (map[string]any, 
 		if v.Path != "" && !strings.HasPrefix(string(v.Path), "[") {
 			at += "."
 		}
-		x.fail("gate-example", at+v.Path, "no call of %s has this input: %s", t.info.Name, v.Message).Hint = fields(t.info.Name, t.input, "takes")
+		what := "call of " + t.info.Name
+		if t.subject {
+			what = strings.TrimSuffix(t.info.Name, "_dispatch")
+		}
+		x.fail("gate-example", at+v.Path, "no %s has this input: %s", what, v.Message).Hint = t.takes()
 	}
 	return input, len(violations) == 0
 }

@@ -15,6 +15,8 @@ import (
 
 // RuleSet is what gates are compiled from: the rules in force and who can reach which tool.
 type RuleSet struct {
+	// Scope is plan or task_dispatch for the rules of a boundary; see [Boundary]. Empty: rules over calls.
+	Scope string
 	// Declared is false when neither team nor any agent declares gates: calls are then not gated.
 	Declared bool
 	Default  string // allow (or empty) or deny
@@ -25,6 +27,8 @@ type RuleSet struct {
 	Known []spec.ToolInfo
 	// Roles are the required roles a task may fill. nil: there are none, and role is always empty.
 	Roles []string
+	// Marks are those that may be set beside those that Rules set. nil, at a boundary: any.
+	Marks []string
 	// Levels extend what is known of shell commands, for all rules but those from above the team file.
 	Levels []spec.ShellLevel
 }
@@ -96,7 +100,7 @@ func Compile(in RuleSet) (*Set, spec.Diagnostics) {
 		}
 	}
 	c.agents()
-	c.marks = marksOf(s.rules)
+	c.marks = marksOf(s.rules, in.Marks)
 	for i := range s.rules {
 		c.rule(&s.rules[i])
 	}
@@ -130,6 +134,7 @@ type tool struct {
 	info      spec.ToolInfo
 	schema    any // decoded
 	input     *shape
+	subject   bool               // it is none: its input is what a boundary judges
 	typeName  string             // without what follows it: the types of the input and of its parts begin so
 	validator *schemas.Validator // made for the first example
 }
@@ -172,8 +177,9 @@ func (c *compiler) levels() {
 	}
 }
 
-// marksOf gives the marks that rules set.
-func marksOf(rules []spec.PlanRule) (marks []string) {
+// marksOf gives the marks that rules set, and others.
+func marksOf(rules []spec.PlanRule, others []string) []string {
+	marks := slices.Clone(others)
 	for _, r := range rules {
 		if r.Mark != "" {
 			marks = append(marks, r.Mark)
@@ -208,7 +214,7 @@ func (c *compiler) tool(info spec.ToolInfo) *tool {
 	if t, ok := c.tools[key]; ok {
 		return t
 	}
-	t := &tool{info: info}
+	t := &tool{info: info, subject: c.in.Scope != ""}
 	c.tools[key] = t
 	c.names = append(c.names, info.Name)
 	if c.provider == nil {

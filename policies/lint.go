@@ -192,6 +192,10 @@ func meant(word string, words []string) string {
 	if near := spec.Nearest(word, words); near != "" && len(words) > manyWords {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
+	if i := slices.Index(words, ""); i >= 0 {
+		words = slices.Clone(words)
+		words[i] = `""`
+	}
 	return "the values are " + strings.Join(words, ", ")
 }
 

@@ -3,8 +3,6 @@ package policies
 import (
 	"fmt"
 	"slices"
-
-	"github.com/open-multi-agent/oma/spec"
 )
 
 // past checks what an expression reads of earlier calls: once for each tool that such a call may have been of, as if all
@@ -13,7 +11,7 @@ func (k *ruleCheck) past(x *expression) {
 	if !reads(x.loose, "history") {
 		return
 	}
-	if x == &k.when && (k.rule.Action == spec.ActionDeny || k.rule.Action == spec.ActionSuspend) {
+	if x == &k.when && (levelOf(k.rule.Action) != free) {
 		k.report(k.rule, x, finding{kind: "history", name: "history", at: firstRead(x.loose, "history"),
 			message: fmt.Sprintf("history holds the last %d calls of one task: an earlier one drops out, and no other task has it", MaxHistory),
 			hint:    "for what must hold for the rest of the run, set a mark where it happens and test it here"})
@@ -36,7 +34,7 @@ func (k *ruleCheck) checkPast(x *expression, t *tool) []finding {
 	p := ofPast(t)
 	a, iss := p.prune(env, x.loose)
 	if iss != nil && iss.Err() != nil {
-		findings := explain(iss, k.provider, p.root, gateNames)
+		findings := explain(iss, k.provider, p.root, k.nameable())
 		for i := range findings {
 			findings[i].past = true
 		}

@@ -109,7 +109,7 @@ const resultSchema = `{"type":"object","required":["calls","denied","filesRead",
 		"action":{"enum":["allow","deny","suspend","refused"]},"input":{"type":"object"},"isError":{"type":"boolean"},"toolName":{"type":"string"}}}},
 	"denied":{"type":"integer"},
 	"filesRead":{"type":"array","items":{"type":"string"}},
-	"stopReason":{"enum":["completed","max_turns","refused","length","budget","cancelled","timeout","empty","error"]},
+	"stopReason":{"enum":["completed","max_turns","refused","length","budget","cancelled","timeout","empty","error","suspended","rejected"]},
 	"text":{"type":"string"},
 	"turns":{"type":"integer"}}}`
 

@@ -38,7 +38,7 @@ func TestReleaseFindsMistakes(t *testing.T) {
 		{"word outside an enum", `results.reviewer.structured.verdict == "aprove"`,
 			`error release.require[0].that 1:41+6: requirement "q": "aprove" is never a value here [release-enum] | the values are approve, reject`},
 		{"stop reason", `results.writer.stopReason == "done"`,
-			`error release.require[0].that 1:31+4: requirement "q": "done" is never a value here [release-enum] | the values are completed, max_turns, refused, length, budget, cancelled, timeout, empty, error`},
+			`error release.require[0].that 1:31+4: requirement "q": "done" is never a value here [release-enum] | the values are completed, max_turns, refused, length, budget, cancelled, timeout, empty, error, suspended, rejected`},
 		{"optional", `results.reviewer.structured.score > 0.5`,
 			`warning release.require[0].that 1:29+5: requirement "q": "score" may be left out, and reading it then fails [release-optional] | write has(results.reviewer.structured.score) && …`},
 		{"no boolean", `results.writer.text`, `error release.require[0].that 1:15+0: requirement "q": gives string, want a boolean [release-type] | write a comparison`},

@@ -157,9 +157,17 @@ func takes(tools []*tool, missing string) string {
 			out = append(out, "…")
 			break
 		}
-		out = append(out, fields(t.info.Name, t.input, "takes"))
+		out = append(out, t.takes())
 	}
 	return strings.Join(out, "; ")
+}
+
+// takes names the fields of the input.
+func (t *tool) takes() string {
+	if t.subject {
+		return fields("input", t.input, "has")
+	}
+	return fields(t.info.Name, t.input, "takes")
 }
 
 func fields(who string, s *shape, verb string) string {

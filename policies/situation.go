@@ -54,7 +54,7 @@ const budgetSchema = `{"type":"object","additionalProperties":false,"properties"
 
 // earlierSchema types an earlier call; its input is added by hand.
 const earlierSchema = `{"type":"object","additionalProperties":false,"required":["action","toolName"],"properties":{
-	"action":{"enum":["allow","deny"]},"toolName":{"type":"string","maxLength":256}}}`
+	"action":{"enum":["allow","deny","suspend"]},"toolName":{"type":"string","maxLength":256}}}`
 
 // The names of types. They have a space in them, so that no rule can build one.
 const (

@@ -24,7 +24,7 @@ func TestRulesOverWhatCameBefore(t *testing.T) {
 		{"history, an optional field", `history.exists(c, c.toolName == "bash" && c.input.timeout > 5)`,
 			`warning when 1:51+7: rule "r": for earlier calls of bash, "timeout" may be left out, and reading it then fails [gate-optional] | write has(c.input.timeout) && …`},
 		{"history, a word outside an enum", `history.exists(c, c.action == "denied")`,
-			`error when 1:32+6: rule "r": "denied" is never a value here [gate-enum] | the values are allow, deny`},
+			`error when 1:32+6: rule "r": "denied" is never a value here [gate-enum] | the values are allow, deny, suspend`},
 		{"history, an enum of the tool", `history.exists(c, c.toolName == "http_get" && has(c.input.mode) && c.input.mode == "fats")`,
 			`error when 1:85+4: rule "r": for earlier calls of http_get, "fats" is never a value here [gate-enum] | the values are fast, slow`},
 		{"history, no such tool", `history.exists(c, c.toolName == "file_raed")`,
@@ -250,9 +250,9 @@ func TestReasonsAndAnnotations(t *testing.T) {
 	}
 }
 
-// A mark of a rule that denies is never set. Nobody can be asked yet, so ask and suspend set none either.
+// A mark of a rule that denies is never set. One of a rule that asks is set if a person lets the call run.
 func TestMarksThatAreNeverSet(t *testing.T) {
-	for action, want := range map[string]string{"deny": "error", "ask": "warning", "suspend": "warning", "warn": ""} {
+	for action, want := range map[string]string{"deny": "error", "ask": "", "suspend": "", "warn": ""} {
 		_, ds := Compile(team([]spec.ToolInfo{bash}, spec.Rule{When: "true", Action: action, Mark: "m"}))
 		if got := show(ds); want == "" && got != "" || !strings.HasPrefix(got, want) || want != "" && !strings.Contains(got, "sets no mark [gate-no-effect]") {
 			t.Errorf("%s: %s", action, got)

@@ -71,9 +71,17 @@ func (k *ruleCheck) priceOf(a *cel.Ast, t *tool) *pricing {
 	p.sizes = sizes{map[int64]uint64{}, map[int64]uint64{}}
 	p.roots = map[string]*shape{"input": t.input, "toolName": name, "agentName": name, "role": name, "runId": name, "taskId": name,
 		"toolCallId": name, "shell": k.shapes.shell, "budget": k.shapes.budget,
-		"marks":   {typ: types.NewListType(types.StringType), size: uint64(len(k.marks)), elem: name},
+		"marks":   {typ: types.NewListType(types.StringType), size: k.markCount(), elem: name},
 		"history": {typ: types.NewListType(k.shapes.call.typ), size: MaxHistory, elem: k.anyCall()}}
 	return &p
+}
+
+// markCount is the most marks there can be.
+func (c *compiler) markCount() uint64 {
+	if c.in.Scope != "" {
+		return maxSubjectMarks
+	}
+	return uint64(len(c.marks))
 }
 
 // anyCall is an earlier call whose input is as large, field by field, as that of any tool.

@@ -79,7 +79,7 @@ func (k *ruleCheck) suspicious(loose *cel.Ast) (out []finding) {
 			}
 		}
 		for _, lit := range b.wordsBeside(e, func(e ast.Expr) bool { return isVariable(e, "marks", shadow) }) {
-			if w, _ := stringOf(lit); !slices.Contains(k.marks, w) {
+			if w, _ := stringOf(lit); !slices.Contains(k.marks, w) && !k.anyMark() {
 				out = append(out, k.unset(w, finding{node: lit.ID(), at: startOf(a, lit.ID())}))
 			}
 		}
@@ -139,6 +139,9 @@ func (k *ruleCheck) unset(mark string, f finding) finding {
 	f.mild = k.scope.foreign
 	return f
 }
+
+// anyMark says that it is not known which marks there are.
+func (c *compiler) anyMark() bool { return c.in.Scope != "" && c.in.Marks == nil }
 
 // anyHas says whether some tool may have the field. An empty scope knows nothing.
 func (s scope) anyHas(field string) bool {

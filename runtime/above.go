@@ -121,6 +121,7 @@ func (b *bounds) hold(p *spec.Policy) {
 		b.diags.Errorf("policy-budget", "budgets", "policy %q sets lower ceilings than the plan has", p.Name)
 	}
 	b.roles(p)
+	b.people(p)
 	for _, control := range l.RequireEnforced {
 		for _, c := range NotEnforced(b.plan, control) {
 			at := spec.Path("agents").Index(slices.IndexFunc(b.plan.Agents, func(a spec.PlanAgent) bool { return a.Name == c.Agent }))

@@ -100,3 +100,48 @@ func BenchmarkReadPlan(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkResume is a log read, verified and told again to its last event. One operation is n events and a little, so its
+// time should be n times the same.
+func BenchmarkResume(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			const turns = 20 // of a task, and five events each
+			p := team(n/(5*turns), 1)
+			for i := range p.Agents {
+				p.Agents[i].MaxTurns = turns
+			}
+			m := modelFunc(func(_ context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error) {
+				if req.Turn < turns {
+					return callTool("echo", `{"text":"a line of the kind that models write"}`), nil
+				}
+				return answerText("done"), nil
+			})
+			tool := echo(func(context.Context, Invocation) spec.ToolResult {
+				return spec.ToolResult{Text: strings.Repeat("word ", 51)}
+			})
+			log := &memory{}
+			if _, err := run(b, p, m, toolMap{tool}, func(o *Options) { o.Journal = log }); err != nil {
+				b.Fatal(err)
+			}
+			kept := log.records[:len(log.records)-1] // all but the end
+			lines := append(bytes.Join(kept, []byte("\n")), '\n')
+			nobody := modelFunc(func(context.Context, *spec.ModelRequest) (*spec.ModelResponse, error) {
+				b.Error("a model was asked again")
+				return answerText(""), nil
+			})
+			b.SetBytes(int64(len(lines)))
+			b.ReportAllocs()
+			for b.Loop() {
+				past, err := ReadPast(bytes.NewReader(lines))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if res, err := run(b, p, nobody, toolMap{tool}, func(o *Options) { o.Past = past }); err != nil || !res.Receipt.Success {
+					b.Fatal(res, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(kept)), "ns/event")
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -22,6 +23,10 @@ type Capability struct {
 	MaxTokenBudget int64        `json:"maxTokenBudget,omitempty"`
 	Budgets        spec.Budgets `json:"budgets"`
 	Tools          []ToolAccess `json:"tools"` // every tool that exists
+	// Before are the rules of approvals that its work has to pass before any call.
+	Before []BoundaryRule `json:"before,omitempty"`
+	// Confirmed says that its consequential calls are denied until a person has approved the plan.
+	Confirmed bool `json:"confirmed,omitempty"`
 	// Door is the order in which every call of it is decided.
 	Door        []string       `json:"door"`
 	Enforcement []spec.Control `json:"enforcement"`
@@ -46,6 +51,15 @@ type ToolAccess struct {
 	Default string `json:"default,omitempty"`
 	// Permits says what can let a call run. Empty: nothing can.
 	Permits []string `json:"permits,omitempty"`
+	// Asks names the rules that can put a call before a person.
+	Asks []string `json:"asks,omitempty"`
+}
+
+// BoundaryRule is a rule over the plan or over a task.
+type BoundaryRule struct {
+	Scope  string `json:"scope"`
+	Name   string `json:"name"`
+	Action string `json:"action"`
 }
 
 // RuleAccess is a rule that looks at calls of a tool.
@@ -61,7 +75,7 @@ type RuleAccess struct {
 
 // door is what every call of a tool passes, in this order.
 var door = []string{"granted", "arguments decoded, shaped and valid", "paths in their shown form, none protected", "budget of the turn reserved",
-	"judged by every rule that looks at it", "recorded", "made", "recorded"}
+	"judged by every rule that looks at it", "approved by people where a rule asks them", "recorded", "made", "recorded"}
 
 // CapabilityOf gives the view of one agent. nil: the plan has none of this name.
 func CapabilityOf(p *spec.Plan, name string, known []spec.ToolInfo) *Capability {
@@ -90,7 +104,23 @@ func CapabilityOf(p *spec.Plan, name string, known []spec.ToolInfo) *Capability 
 			c.Enforcement = append(c.Enforcement, row)
 		}
 	}
+	c.approvals(p, a)
 	return c
+}
+
+// approvals tells what people are asked before the agent works.
+func (c *Capability) approvals(p *spec.Plan, agent *spec.PlanAgent) {
+	a := p.Approvals
+	if a == nil || len(c.Tasks) == 0 {
+		return
+	}
+	for _, r := range a.Plan {
+		c.Before = append(c.Before, BoundaryRule{spec.ScopePlan, r.Name, r.Action})
+	}
+	for _, r := range a.Dispatch {
+		c.Before = append(c.Before, BoundaryRule{spec.ScopeDispatch, r.Name, r.Action})
+	}
+	c.Confirmed = agent.Consequential() && core.Confirms(p)
 }
 
 func access(p *spec.Plan, a *spec.PlanAgent, info spec.ToolInfo) ToolAccess {
@@ -118,10 +148,17 @@ func access(p *spec.Plan, a *spec.PlanAgent, info spec.ToolInfo) ToolAccess {
 	for _, r := range p.Gates.Rules {
 		if look, ok := looks(&r, a.Name, info.Name); ok {
 			t.Rules = append(t.Rules, look)
-			if r.Action == spec.ActionAllow && !look.Replaced && Permits(r.Source) {
+			switch {
+			case look.Replaced:
+			case r.Action == spec.ActionAllow && Permits(r.Source):
 				t.Permits = append(t.Permits, "rule "+r.Name)
+			case r.Asks():
+				t.Asks = append(t.Asks, r.Name)
 			}
 		}
+	}
+	if t.Asks != nil {
+		t.Permits = append(t.Permits, "a person where a rule asks")
 	}
 	return t
 }

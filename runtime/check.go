@@ -81,11 +81,15 @@ func (k *Checker) Check(ctx context.Context, c CheckCall) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{rules: k.r.rules, now: k.r.o.Clock, mask: k.r.mask, retrace: k.r.retrace(), permits: map[string]string{}}
+	// That nobody has approved the plan yet is not the rules' word: whoever asks here asks about them.
+	g := &guard{plan: k.r.plan, confirmed: true, rules: k.r.rules, now: k.r.o.Clock, mask: k.r.mask, retrace: k.r.retrace(), permits: map[string]string{}}
 	e := &core.Effect{Kind: core.Judge, ID: "check/judge", TaskID: c.TaskID, AgentName: c.AgentName,
 		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Arguments: c.Arguments, Situation: c.Situation}}
 	return &Checked{Judged: *g.judge(ctx, parts, e), TaskID: c.TaskID, Role: c.Role}, nil
 }
+
+// Confirms says that a run of the plan denies consequential calls until a person has approved it.
+func Confirms(p *spec.Plan) bool { return core.Confirms(p) }
 
 // checkID stands for the id that a model gives a call.
 const checkID = "check"
@@ -168,9 +172,9 @@ func (p *agentParts) earlier(calls []spec.HistoryCall, known []spec.ToolInfo) ([
 			return nil, &EarlierError{i, err.Error()}
 		}
 		switch c.Action = cmp.Or(c.Action, spec.ActionAllow); c.Action {
-		case spec.ActionAllow, spec.ActionDeny:
+		case spec.ActionAllow, spec.ActionDeny, spec.ActionSuspend:
 		default:
-			return nil, &EarlierError{i, fmt.Sprintf("action %q is not allow or deny", c.Action)}
+			return nil, &EarlierError{i, fmt.Sprintf("action %q is not allow, deny or suspend", c.Action)}
 		}
 	}
 	return out, nil

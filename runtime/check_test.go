@@ -140,7 +140,7 @@ func TestCheckOverWhatCameBefore(t *testing.T) {
 		"a tool that is not granted":    {spec.Situation{History: past("other", `{}`, "")}, `history[0]: tool "other" is not granted to agent "ann"`},
 		"an input that does not fit":    {spec.Situation{History: past("note", `{"text":1}`, "")}, `history[0]: Invalid input for tool "note"`},
 		"a call that was refused":       {spec.Situation{History: past("note", `{"text":"judge"}`, "")}, `history[0]: "judge" is protected`},
-		"an action that there is not":   {spec.Situation{History: past("note", `{"text":"a"}`, "ask")}, `history[0]: action "ask" is not allow or deny`},
+		"an action that there is not":   {spec.Situation{History: past("note", `{"text":"a"}`, "ask")}, `history[0]: action "ask" is not allow, deny or suspend`},
 		"more than rules can see of it": {spec.Situation{History: make([]spec.HistoryCall, 65)}, "history[64]: there are 65 earlier calls"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,6 +57,7 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.topology()
 	c.lower()
 	c.gates()
+	c.approvals()
 	c.release()
 	c.budgets()
 	c.plan.Enforcement = enforcement(c.plan)
@@ -67,8 +68,9 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	}
 	c.unused()
 	c.unplayed()
-	c.diags.Sort()
 	c.plan.Flags = c.flags()
+	c.confirmation()
+	c.diags.Sort()
 	if err := SealPlan(c.plan); err != nil {
 		c.diags.Errorf("plan-encoding", "", "the plan cannot be encoded: %v", err)
 		return nil, c.diags

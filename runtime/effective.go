@@ -43,6 +43,7 @@ func Effective(b *spec.Bundle, p *spec.Plan, o CompileOptions, ceilings spec.Bud
 		e.agent(i)
 	}
 	e.gates()
+	e.approvals()
 	for i, r := range p.Release {
 		at := spec.Path("release").Key("require").Index(i)
 		e.add(spec.Path("release").Key(r.Name).Key("that"), r.That, FromFile, at.Key("that"))
@@ -258,21 +259,95 @@ func (e *effective) gates() {
 		at := spec.Path("gates.shell.levels").Index(i)
 		e.add(at, strings.Join(l.Match, " ")+": "+l.Level, FromFile, at)
 	}
-	for _, r := range g.Rules {
-		path, rule := spec.Path("gates.rules").Key(r.Name), members(r)
-		for _, key := range []string{"name", "source", "examples"} {
-			delete(rule, key)
+	for i := range g.Rules {
+		e.rule("gates.rules", &g.Rules[i])
+	}
+}
+
+func (e *effective) rule(below spec.Path, r *spec.PlanRule) {
+	path, rule := below.Key(r.Name), members(r)
+	for _, key := range []string{"name", "source", "examples"} {
+		delete(rule, key)
+	}
+	source := r.Source
+	if source == "team" {
+		source = FromFile
+	}
+	for _, key := range sortedKeys(rule) {
+		s := Setting{path.Key(key), rule[key], source, r.Path.Key(key), r.Doc}
+		if key == "appliesTo" || key == "agent" || key == "replacedFor" { // found out, not written there
+			s.At = ""
 		}
-		source := r.Source
-		if source == "team" {
-			source = FromFile
-		}
-		for _, key := range sortedKeys(rule) {
-			s := Setting{path.Key(key), rule[key], source, r.Path.Key(key), r.Doc}
-			if key == "appliesTo" || key == "agent" || key == "replacedFor" { // found out, not written there
-				s.At = ""
-			}
-			e.out = append(e.out, s)
+		e.out = append(e.out, s)
+	}
+}
+
+// approvals tells who decides what people are asked, and about what they are asked beside calls.
+func (e *effective) approvals() {
+	const path = spec.Path("approvals")
+	p := e.plan.Approvals
+	if p == nil {
+		e.add(path, "undeclared: anybody may decide what gates ask", FromProgram, "")
+		return
+	}
+	plan := members(p)
+	for key, value := range map[string]any{"requireConsequentialConfirmation": false, "separateApprover": false, "expires": nil} {
+		if _, said := plan[key]; !said {
+			plan[key] = value
 		}
 	}
+	for _, key := range []string{"plan", "dispatch", "reviewers"} {
+		delete(plan, key)
+	}
+	by, file := e.deciders(), members(e.b.Team.Approvals)
+	for _, key := range sortedKeys(plan) {
+		if source := by[key]; source != "" {
+			e.add(path.Key(key), plan[key], source, "")
+			continue
+		}
+		e.table(path, map[string]any{key: plan[key]}, file, path)
+	}
+	if p.Reviewers == nil {
+		e.add(path.Key("reviewers"), "anybody", FromProgram, "")
+	}
+	for i, r := range p.Reviewers {
+		proof := "by a signature"
+		if r.PublicKey == "" {
+			proof = "by name alone"
+		}
+		if source := by["reviewers"]; source != "" {
+			e.add(path.Key("reviewers").Key(r.ID), proof, source, "")
+			continue
+		}
+		at := path.Key("reviewers").Index(i)
+		e.add(path.Key("reviewers").Key(r.ID), proof, FromFile, at)
+	}
+	for i := range p.Plan {
+		e.rule(path.Key("plan"), &p.Plan[i])
+	}
+	for i := range p.Dispatch {
+		e.rule(path.Key("dispatch"), &p.Dispatch[i])
+	}
+}
+
+// deciders names the policy from above whose word holds on who decides, by key. What is not in it is the team's or the
+// program's word.
+func (e *effective) deciders() map[string]string {
+	c := compiler{b: e.b}
+	d, _ := decidersOf(c.above())
+	team := e.b.Team.Approvals
+	if team == nil {
+		team = &spec.Approvals{}
+	}
+	by := map[string]string{}
+	if d.names != nil && len(team.Reviewers) == 0 {
+		by["reviewers"] = aboveSource(d.names)
+	}
+	if d.counts != nil && d.quorum > max(team.Quorum, 1) {
+		by["quorum"] = aboveSource(d.counts)
+	}
+	if d.separate && !team.SeparateApprover {
+		by["separateApprover"] = aboveSource(d.separates)
+	}
+	return by
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // engine runs the core on coroutines: one thread of the core at a time, effects on goroutines, results recorded and
@@ -22,23 +23,30 @@ type engine struct {
 	door    func(context.Context, *core.Effect) core.Result
 	watch   func(*core.Effect, *core.Result)
 	hide    func(string) string // puts references in place of resolved secrets; nil: there are none
+	// withhold redacts what the log holds; hide is then its Text. nil: it holds exactly what the core was given.
+	withhold *redact.Redactor
 
 	// past is told again before anything new is asked. nil: the run starts now.
-	past     *tape
-	told     func(*core.Effect, *core.Result)       // sees what is told again; nil: nobody does
-	again    func(*core.Effect) (core.Result, bool) // answers a call that may have run; false: it runs
-	lasting  func(*core.Effect) bool                // says that what was asked must survive the machine before it is done
-	starting []pending                              // asked for and on record, to be started together
-	pending  []pending                              // asked for in the past, and not answered as far as it was told
-	broken   error                                  // why the past does not fit
-	halted   bool                                   // the log says that the run was stopped
+	past      *tape
+	request   func(*core.Effect) (spec.ApprovalRequest, error) // is what an approval asks people
+	told      func(*core.Effect, *core.Result)                 // sees what is told again; nil: nobody does
+	again     func(*core.Effect) (core.Result, bool)           // answers a call that may have run; false: it runs
+	lasting   func(*core.Effect) bool                          // says that what was asked must survive the machine before it is done
+	starting  []pending                                        // asked for and on record, to be started together
+	pending   []pending                                        // asked for in the past, and not answered as far as it was told
+	broken    error                                            // why the past does not fit
+	halted    bool                                             // the log says that the run was stopped
+	suspended bool                                             // it was stopped because only people's decisions were left to wait for
 
-	cancel   func()
-	runnable []*thread
-	waiting  []*thread
-	done     chan completion
-	inflight int
-	threads  map[*thread]struct{} // for unwinding only
+	cancel    func()
+	runnable  []*thread
+	waiting   []*thread
+	done      chan completion
+	inflight  int
+	timers    int                  // of those in flight
+	held      int                  // of those in flight: approvals that nobody has decided
+	consulted chan struct{}        // closed once people have been asked what was asked for last; nil: nothing was
+	threads   map[*thread]struct{} // for unwinding only
 }
 
 // thread is a coroutine of the core.
@@ -58,6 +66,7 @@ type step struct {
 }
 
 type completion struct {
+	held int // 1: an approval was asked for and waits, and is still in flight; -1: it was one of those
 	t    *thread
 	e    *core.Effect
 	res  core.Result
@@ -101,6 +110,8 @@ func (e *engine) run(body func(core.Flow)) error {
 		case len(e.pending) > 0:
 			e.resume()
 			continue
+		case e.held > 0 && e.held+e.timers == e.inflight && !e.suspended:
+			e.suspend()
 		case e.inflight == 0:
 			return errors.New("the run waits for something that nothing will bring about")
 		}
@@ -108,7 +119,13 @@ func (e *engine) run(body func(core.Flow)) error {
 			e.cancel()
 		}
 		c := <-e.done
+		if e.held += c.held; c.held > 0 {
+			continue
+		}
 		e.inflight--
+		if c.e.Kind == core.Timer {
+			e.timers--
+		}
 		if c.res.Model != nil {
 			c.res.Model.Repeated = c.lost
 		}
@@ -137,8 +154,10 @@ func (e *engine) unwind() {
 	for t := range e.threads {
 		t.stop()
 	}
-	for ; e.inflight > 0; e.inflight-- {
-		<-e.done
+	for e.inflight > 0 {
+		if c := <-e.done; c.held <= 0 {
+			e.inflight--
+		}
 	}
 }
 
@@ -192,7 +211,7 @@ func (e *engine) ask(t *thread, s step) {
 		e.give(t, ef, core.Result{})
 	case e.stopped(s.ctx):
 		e.give(t, ef, core.Result{Cancelled: true})
-	case ef.Kind == core.Judge:
+	case ef.Kind == core.Judge || ef.Kind == core.Boundary:
 		e.give(t, ef, e.door(s.ctx, ef))
 	default:
 		if kind := asked[ef.Kind]; kind != "" {
@@ -224,7 +243,23 @@ func (e *engine) launch(p pending) {
 		e.watch(p.s.effect, nil)
 	}
 	e.inflight++
-	go func() { e.done <- completion{p.t, p.s.effect, e.act(p.s.ctx, p.s.effect), p.lost} }()
+	if p.s.effect.Kind == core.Timer {
+		e.timers++
+	}
+	if p.s.effect.Kind == core.Approval { // people are asked one thing after another, in the core's order
+		p.before, p.asked = e.consulted, make(chan struct{})
+		e.consulted = p.asked
+	}
+	go func() { e.done <- e.act(p) }()
+}
+
+// suspend ends a run in which nothing goes on any more until a person has decided.
+func (e *engine) suspend() {
+	if e.suspended = true; !e.halted {
+		e.halted = true
+		e.rec.record(spec.Event{Kind: spec.EventRunStop}, map[string]string{"reason": core.StopSuspended})
+	}
+	e.cancel()
 }
 
 // ordered says that somebody outside asked the run to stop.
@@ -249,18 +284,33 @@ func (e *engine) stopped(ctx context.Context) bool {
 	}
 }
 
-func (e *engine) act(ctx context.Context, ef *core.Effect) core.Result {
-	if ef.Kind != core.Timer {
-		return e.door(ctx, ef)
+// act brings an effect about.
+func (e *engine) act(p pending) completion {
+	c := completion{t: p.t, e: p.s.effect, lost: p.lost}
+	ctx := p.s.ctx
+	if p.before != nil {
+		<-p.before
 	}
-	timer := time.NewTimer(time.Duration(ef.Delay))
+	if c.e.Kind != core.Timer {
+		c.res = e.door(ctx, c.e)
+		if p.asked != nil {
+			close(p.asked)
+		}
+		if rec := c.res.Approval; rec != nil && rec.Decision == spec.ApprovalPending { // it waits as long as anything else is at work
+			e.done <- completion{held: 1}
+			<-ctx.Done()
+			c.held, c.res.Cancelled = -1, true
+		}
+		return c
+	}
+	timer := time.NewTimer(time.Duration(c.e.Delay))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return core.Result{}
 	case <-ctx.Done():
-		return core.Result{Cancelled: true}
+		c.res.Cancelled = true
 	}
+	return c
 }
 
 // give records a result and hands it to the thread that asked.
@@ -268,6 +318,7 @@ func (e *engine) give(t *thread, ef *core.Effect, res core.Result) { e.hand(t, e
 
 // hand is give for whoever sees the result. nil: nobody does.
 func (e *engine) hand(t *thread, ef *core.Effect, res core.Result, see func(*core.Effect, *core.Result)) {
+	res.Suspended = res.Cancelled && e.suspended
 	if res.Cancelled && !e.halted && e.ordered() {
 		e.halted = true
 		e.rec.record(spec.Event{Kind: spec.EventRunStop}, nil)
@@ -310,9 +361,9 @@ func (f flow) wait(s step) {
 
 // The events an effect leaves in the log. A tree and a judgement have no event of asking.
 var (
-	asked    = map[core.Kind]string{core.ModelCall: spec.EventModelAsked, core.ToolCall: spec.EventToolAsked, core.Timer: spec.EventTimerAsked}
+	asked    = map[core.Kind]string{core.ModelCall: spec.EventModelAsked, core.ToolCall: spec.EventToolAsked, core.Timer: spec.EventTimerAsked, core.Approval: spec.EventApprovalAsked}
 	answered = map[core.Kind]string{core.ModelCall: spec.EventModelResult, core.ToolCall: spec.EventToolResult, core.Timer: spec.EventTimerResult,
-		core.Judge: spec.EventToolJudged, core.Tree: spec.EventTree, core.Note: spec.EventTaskStatus}
+		core.Judge: spec.EventToolJudged, core.Boundary: spec.EventBoundary, core.Approval: spec.EventApprovalDecision, core.Tree: spec.EventTree, core.Note: spec.EventTaskStatus}
 )
 
 func event(kind string, ef *core.Effect) spec.Event {

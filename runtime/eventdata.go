@@ -17,6 +17,12 @@ func (e *engine) asked(ef *core.Effect) any {
 		return map[string]any{"toolName": e.hidden(ef.Call.Name), "toolCallId": e.hidden(ef.Call.ID)}
 	case core.Timer:
 		return map[string]any{"delay": ef.Delay}
+	case core.Approval:
+		r, err := e.request(ef)
+		if err != nil { // the door fails on it as well, and says so
+			return nil
+		}
+		return r
 	}
 	return nil
 }
@@ -78,49 +84,64 @@ func (e *engine) clean(res *core.Result) *core.Result {
 	}
 	if t := res.Tool; t != nil {
 		tool := *t
-		tool.Text, tool.Data = e.hide(t.Text), e.json(t.Data)
+		tool.Text, tool.Data = e.text(t.Text), e.json(t.Data)
 		out.Tool = &tool
 	}
 	return &out
 }
 
 func (e *engine) message(m spec.Message) spec.Message {
-	m.Text, m.Reasoning = e.hide(m.Text), e.hide(m.Reasoning)
+	m.Text, m.Reasoning = e.text(m.Text), e.hide(m.Reasoning)
 	calls := m.ToolCalls
 	m.ToolCalls = make([]spec.ToolCall, len(calls))
 	for i, c := range calls {
-		m.ToolCalls[i] = spec.ToolCall{ID: e.hide(c.ID), Name: e.hide(c.Name), Arguments: e.hide(c.Arguments)}
+		m.ToolCalls[i] = spec.ToolCall{ID: e.hide(c.ID), Name: e.hide(c.Name), Arguments: e.text(c.Arguments)}
 	}
 	return m
 }
 
-// json takes secrets out of the texts of a JSON value, so that it stays one.
 func (e *engine) json(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || e.hide(string(raw)) == string(raw) {
+	if e.withhold != nil && len(raw) > 0 {
+		return redacted(e.withhold, raw)
+	}
+	return hideJSON(e.hide, raw)
+}
+
+// text is hidden for what may be JSON.
+func (e *engine) text(s string) string {
+	if e.withhold != nil {
+		return redactedText(e.withhold, s)
+	}
+	return e.hide(s)
+}
+
+// hideJSON takes secrets out of the texts of a JSON value, so that it stays one. A nil hide hides nothing.
+func hideJSON(hide func(string) string, raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || hide == nil || hide(string(raw)) == string(raw) {
 		return raw
 	}
 	v, err := canon.Decode(raw)
 	if err != nil {
 		return json.RawMessage(`"withheld"`)
 	}
-	b, err := canon.Bytes(e.leaves(v))
+	b, err := canon.Bytes(hideLeaves(hide, v))
 	if err != nil {
 		return json.RawMessage(`"withheld"`)
 	}
 	return b
 }
 
-func (e *engine) leaves(v any) any {
+func hideLeaves(hide func(string) string, v any) any {
 	switch t := v.(type) {
 	case string:
-		return e.hide(t)
+		return hide(t)
 	case []any:
 		for i := range t {
-			t[i] = e.leaves(t[i])
+			t[i] = hideLeaves(hide, t[i])
 		}
 	case map[string]any:
 		for k, x := range t {
-			t[k] = e.leaves(x)
+			t[k] = hideLeaves(hide, x)
 		}
 	}
 	return v

@@ -12,6 +12,11 @@ func withoutExamples(b *spec.Bundle) *spec.Bundle {
 	out, team := *b, *b.Team
 	out.Team = &team
 	team.Gates = bareGates(team.Gates)
+	if a := team.Approvals; a != nil {
+		bare := *a
+		bare.Plan, bare.Dispatch = bareRules(a.Plan), bareRules(a.Dispatch)
+		team.Approvals = &bare
+	}
 	team.Agents = slices.Clone(team.Agents)
 	for i := range team.Agents {
 		team.Agents[i].Gates = bareGates(team.Agents[i].Gates)
@@ -62,25 +67,29 @@ func withExamples(b *spec.Bundle, rules []spec.PlanRule) []spec.PlanRule {
 	written := map[place]*spec.RuleExamples{}
 	note := func(doc string, at spec.Path, rules []spec.Rule) {
 		for i, r := range rules {
-			written[place{doc, at.Key("rules").Index(i)}] = r.Examples
+			written[place{doc, at.Index(i)}] = r.Examples
 		}
 	}
 	if g := b.Team.Gates; g != nil {
-		note("", "gates", g.Rules)
+		note("", "gates.rules", g.Rules)
+	}
+	if a := b.Team.Approvals; a != nil {
+		note("", "approvals.plan", a.Plan)
+		note("", "approvals.dispatch", a.Dispatch)
 	}
 	for i, a := range b.Team.Agents {
 		if a.Gates != nil {
-			note("", spec.Path("agents").Index(i).Key("gates"), a.Gates.Rules)
+			note("", spec.Path("agents").Index(i).Key("gates").Key("rules"), a.Gates.Rules)
 		}
 	}
 	for name, p := range b.Policies {
-		note(name, "", p.Policy.Rules)
+		note(name, "rules", p.Policy.Rules)
 	}
 	for _, p := range b.Packs {
-		note(p.Path, "", p.Policy.Rules)
+		note(p.Path, "rules", p.Policy.Rules)
 	}
 	for _, p := range b.Above {
-		note(p.Path, "", p.Policy.Rules)
+		note(p.Path, "rules", p.Policy.Rules)
 	}
 	out := slices.Clone(rules)
 	for i := range out {

@@ -32,6 +32,7 @@ func exitCodes(r *spec.Receipt, cancelled bool, o Options) []int {
 	holds := map[int]bool{
 		ExitFailed:     !r.Success,
 		ExitCeiling:    r.Status.Code == spec.StatusBudget,
+		ExitSuspended:  r.Status.Code == spec.StatusSuspended,
 		ExitGovernance: r.GovernanceConclusion == spec.Unsatisfied || o.RequireGovernance && r.GovernanceConclusion != spec.Satisfied,
 		ExitRelease:    r.ReleaseConclusion == spec.Unsatisfied,
 		ExitDenied:     o.FailOnDenied && r.Denied > 0,

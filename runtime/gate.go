@@ -199,6 +199,8 @@ func (v *GateVerdict) decide(r *spec.Receipt) *GateVerdict {
 	switch {
 	case v.Pass:
 		v.ExitCode = ExitOK
+	case r.Status.Code == spec.StatusSuspended && !has("integrity") && !has("unbound"):
+		v.ExitCode = ExitSuspended
 	case other:
 		v.ExitCode = ExitGovernance
 	case has("release"):

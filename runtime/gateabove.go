@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -70,6 +72,55 @@ func (v *GateVerdict) limits(r *spec.Receipt, p *spec.Policy, g *spec.Governance
 			}
 		}
 	}
+	if len(l.Reviewers) > 0 {
+		v.voted(r, p)
+	}
+}
+
+// voted holds what people decided against those who may decide by a policy: every signature is checked again. A team may
+// ask for more approvals than the policy does, never for fewer.
+func (v *GateVerdict) voted(r *spec.Receipt, p *spec.Policy) {
+	l := p.Limits
+	for _, a := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
+		who := spec.PlanApprovals{Reviewers: l.Reviewers, Quorum: max(l.Quorum, leastQuorum(&a), 1), SeparateApprover: l.SeparateApprover}
+		req := requestOf(r, &a)
+		if plain(concludedAgain(&who, r.Author, &req, &a)) == plain(a) {
+			continue
+		}
+		v.failHint("policy-reviewers", hintUnder, "request %s is said to be %s, and by the reviewers of policy %q it is not: %s", a.RequestID, a.Decision, p.Name,
+			refused(&who, r.Author, &req, a.Votes))
+	}
+}
+
+// refused says of the first vote that does not count why.
+func refused(who *spec.PlanApprovals, author string, req *spec.ApprovalRequest, votes []spec.ApprovalVote) string {
+	for i := range votes {
+		name := votes[i].Reviewer
+		if !slices.Contains(ids(who.Reviewers), name) {
+			return fmt.Sprintf("%q is not among them", name)
+		}
+		if err := policies.VoteRefused(who, author, req, &votes[i]); err != nil {
+			return err.Error()
+		}
+	}
+	if n := len(votes); n < who.Quorum {
+		return fmt.Sprintf("%d of the %d that must approve did", n, who.Quorum)
+	}
+	return "its votes say something else"
+}
+
+// leastQuorum is the lowest quorum by which a request can have come to what its record says.
+func leastQuorum(a *spec.ApprovalRecord) int {
+	n := 0
+	for _, v := range a.Votes {
+		if v.Verdict == spec.VerdictApprove {
+			n++
+		}
+	}
+	if a.Decision != spec.ApprovalApproved {
+		n++ // they were not enough
+	}
+	return n
 }
 
 // working gives the agents that had a task, in the order of the tasks.

@@ -38,6 +38,7 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	}
 	v.sums(r)
 	v.decisions(r)
+	v.approvals(r)
 }
 
 // sums adds up again what the receipt says of the whole.
@@ -122,14 +123,19 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 	}
 	denied := 0
 	for i, d := range r.Decisions {
-		if d.Seq != i+1 || d.Agent != assignee[d.TaskID] {
+		if d.Seq != i+1 || d.Agent != assignee[d.TaskID] && d.Scope != spec.ScopePlan {
 			v.broken(hintReceipt, "decision %d is out of order or about somebody else", i+1)
 			return
+		}
+		if d.Scope != "" {
+			continue
 		}
 		c := counted[d.TaskID]
 		switch {
 		case d.Allowed():
 			c.Allowed++
+		case d.Waits():
+			c.Suspended++
 		case d.Refused != "":
 			c.Refused++
 			denied++
@@ -140,7 +146,8 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 		counted[d.TaskID] = c
 	}
 	for _, t := range r.Tasks {
-		if c := counted[t.ID]; c.Allowed != t.ToolCalls.Allowed || c.Denied != t.ToolCalls.Denied || c.Refused != t.ToolCalls.Refused {
+		c := counted[t.ID]
+		if c.Failed = t.ToolCalls.Failed; c != t.ToolCalls {
 			v.broken(hintReceipt, "the decisions about the calls of task %q are not the ones its record counts", t.ID)
 		}
 	}
@@ -192,6 +199,7 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	if counted, _ := totals(p, r.Decisions); plain(counted) != plain(r.Rules) {
 		v.broken(hintReceipt, "the counts by rule do not follow from the decisions")
 	}
+	v.people(r, p)
 	marked := slices.Clone(r.Trees)
 	markWriters(p, marked)
 	differs("later writers", r.Trees, marked)

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,11 +26,14 @@ type planSet struct {
 	Team    spec.PlanTeam `json:"team"`
 	Tasks   int           `json:"tasks"`
 	Budgets spec.Budgets  `json:"budgets"` // in force: the plan's, narrowed
+	// Redacted says that what looks like a secret is not in the log.
+	Redacted bool `json:"redacted,omitempty"`
 }
 
 // log holds the receipt against the event log: every line, the length, the head, and what the events say of the tasks.
 func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
-	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{}}
+	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{},
+		people: peopleFacts{requests: map[string]spec.ApprovalRequest{}, answers: map[string]core.Result{}}}
 	ref, err := VerifyLog(in, facts.see)
 	if err == nil {
 		err = facts.close()
@@ -44,7 +48,7 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	}
 	before := len(v.Reasons)
 	for _, t := range r.Tasks {
-		v.task(t, facts.of(t.ID))
+		v.task(t, facts.of(t.ID), facts.set.Redacted)
 	}
 	differs := func(what string, got, want any) {
 		if plain(got) != plain(want) {
@@ -54,7 +58,9 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	differs("plan", facts.plan, r.Plan.Digest)
 	differs("attempt", facts.attempts, r.Attempt)
 	differs("ceilings", facts.set.Budgets, r.Budgets.Effective)
-	differs("run", []any{facts.run, facts.build, facts.begun, facts.over}, []any{r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
+	slices.SortFunc(facts.people.pending, byBoundary)
+	differs("decisions of people", []any{facts.people.decided, facts.people.pending}, []any{r.ApprovalDecisions, r.PendingApprovals})
+	differs("run", []any{facts.author, facts.run, facts.build, facts.begun, facts.over}, []any{r.Author, r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
 	v.judged(r, &facts)
 	slices.Sort(facts.trees)
 	differs("digests of folders", facts.trees, treesOn(r))
@@ -68,13 +74,13 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 }
 
 // task holds one task's record against the events of the task.
-func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts) {
+func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts, redacted bool) {
 	differs := func(what string, same bool) {
 		if !same {
 			v.broken(hintLog, "the %s of task %q differ in the event log and in the receipt", what, t.ID)
 		}
 	}
-	differs("states", f.status == t.Status)
+	differs("states", cmp.Or(f.status, spec.TaskPending) == t.Status)
 	differs("times", f.started == t.StartedAt && (t.StartedAt == "" || f.ended == t.EndedAt))
 	differs("model calls", f.calls == t.ModelCalls && f.turns == t.Turns && slices.Equal(f.models, t.Models))
 	if t.Estimated { // what nobody reported was added to what the log holds
@@ -84,15 +90,15 @@ func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts) {
 		differs("tokens", f.tokens == t.Tokens)
 	}
 	differs("estimates", f.estimated == t.Estimated)
-	differs("failed calls", f.failed == t.ToolCalls.Failed)
-	decided := t.ToolCalls.Allowed + t.ToolCalls.Denied + t.ToolCalls.Refused
+	differs("failed calls", f.failures() == t.ToolCalls.Failed)
+	decided := t.ToolCalls.Allowed + t.ToolCalls.Denied + t.ToolCalls.Refused + t.ToolCalls.Suspended
 	switch t.StopReason {
 	case spec.StopCompleted, spec.StopMaxTurns, spec.StopLength:
 		differs("calls that were decided", decided == f.asked)
 	default: // a turn that ended the task may have asked for calls that nobody looked at
 		differs("calls that were decided", decided <= f.asked)
 	}
-	if t.Status == spec.TaskCompleted && !strings.Contains(f.text, secretReference) {
+	if t.Status == spec.TaskCompleted && !strings.Contains(f.text, secretReference) && !(redacted && strings.Contains(f.text, redact.Mark)) {
 		differs("answers", canon.Digest("output", []byte(f.text)) == t.OutputDigest)
 	}
 }
@@ -102,7 +108,8 @@ const secretReference = "${secret:"
 
 // judgement is a decision as the log has it.
 type judgement struct {
-	task, tool, call, digest string
+	id                              string // of the effect that was judged
+	scope, task, tool, call, digest string
 	spec.Decision
 }
 
@@ -115,7 +122,12 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 		case "cut", "too-many", "budget", "cancelled":
 			continue
 		}
-		if at == len(facts.judged) || !facts.judged[at].is(&d) {
+		if at == len(facts.judged) {
+			v.broken(hintLog, "decision %d is not in the event log", d.Seq)
+			return
+		}
+		j, same := facts.settled(facts.judged[at])
+		if !same || !j.is(&d) {
 			v.broken(hintLog, "decision %d is another one in the event log", d.Seq)
 			return
 		}
@@ -127,7 +139,7 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 }
 
 func (j *judgement) is(d *spec.DecisionRecord) bool {
-	return j.task == d.TaskID && shownAs(j.tool, d.ToolName) && shownAs(j.call, d.ToolCallID) && j.digest == d.InputDigest &&
+	return j.scope == d.Scope && j.Approval == d.Approval && j.RequestID == d.RequestID && j.task == d.TaskID && shownAs(j.tool, d.ToolName) && shownAs(j.call, d.ToolCallID) && j.digest == d.InputDigest &&
 		shownAs(j.Reason, d.Reason) && j.Gated == d.Gated && j.GateAction == d.GateAction && j.GateOutcome == d.GateOutcome && j.Refused == d.Refused &&
 		plain(j.Rules) == plain(d.Rules) && plain(j.Marks) == plain(d.Marks) && j.Reproduce == d.Reproduce
 }
@@ -165,6 +177,8 @@ type logFacts struct {
 	over      string
 	tasks     map[string]*taskFacts
 	judged    []judgement
+	people    peopleFacts
+	author    string
 	trees     []string
 	end       runEnd
 	ended     bool
@@ -173,9 +187,10 @@ type logFacts struct {
 type taskFacts struct {
 	status, started, ended string
 	calls                  int // model calls, with retries
-	turns, failed          int
-	asked                  int  // calls the answers hold
-	estimated              bool // some usage was not reported
+	turns                  int
+	failed                 map[string]bool // calls, by their effect: whether it failed the last time it was made
+	asked                  int             // calls the answers hold
+	estimated              bool            // some usage was not reported
 	tokens                 spec.Usage
 	models                 []string
 	text                   string // of the last answer
@@ -218,11 +233,9 @@ func (f *logFacts) close() error {
 func (f *logFacts) fact(e *spec.Event) (err error) {
 	switch e.Kind {
 	case spec.EventRunStart:
-		var start struct {
-			Oma spec.Build `json:"oma"`
-		}
+		var start runStart
 		err = json.Unmarshal(e.Data, &start)
-		f.run, f.build = e.ID, start.Oma
+		f.run, f.build, f.author = e.ID, start.Oma, start.Author
 	case spec.EventPlanSet:
 		f.plan = e.Digest
 		err = json.Unmarshal(e.Data, &f.set)
@@ -235,7 +248,7 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 		var s core.TaskStatus
 		err = json.Unmarshal(e.Data, &s)
 		t := f.of(e.TaskID)
-		if t.status, t.ended = s.Status, stamp(e.At); s.Status == spec.TaskInProgress {
+		if t.status, t.ended = s.Status, stamp(e.At); s.Status == spec.TaskInProgress && s.StopReason == "" {
 			t.started = t.ended
 		}
 	case spec.EventModelResult, spec.EventToolResult, spec.EventTree:
@@ -246,7 +259,23 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 	case spec.EventToolJudged:
 		var j judgedData
 		if err = json.Unmarshal(e.Data, &j); err == nil && j.Result != nil && j.Judged != nil {
-			f.judged = append(f.judged, judgement{e.TaskID, j.ToolName, j.ToolCallID, j.Judged.InputDigest, j.Judged.Decision})
+			f.judged = append(f.judged, judgement{strings.TrimSuffix(e.ID, "/judge"), "", e.TaskID, j.ToolName, j.ToolCallID, j.Judged.InputDigest, j.Judged.Decision})
+		}
+	case spec.EventBoundary:
+		var res core.Result
+		if err = json.Unmarshal(e.Data, &res); err == nil && res.Judged != nil {
+			scope := spec.ScopeDispatch
+			if e.TaskID == "" {
+				scope = spec.ScopePlan
+			}
+			f.judged = append(f.judged, judgement{id: e.ID, scope: scope, task: e.TaskID, digest: res.Judged.InputDigest, Decision: res.Judged.Decision})
+		}
+	case spec.EventApprovalAsked:
+		err = f.asked(e)
+	case spec.EventApprovalDecision:
+		var res core.Result
+		if err = json.Unmarshal(e.Data, &res); err == nil {
+			err = f.heard(e, &res)
 		}
 	}
 	if err != nil {
@@ -275,9 +304,11 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 			t.estimated = t.estimated || m.Response == nil && m.Wasted == (spec.Usage{}) && core.Lost(*res)
 		}
 	case spec.EventToolResult:
-		if res.Cancelled || res.Tool == nil || res.Tool.IsError {
-			t.failed++
+		if t.failed == nil {
+			t.failed = map[string]bool{}
 		}
+		id, _, _ := strings.Cut(e.ID, "/again/")
+		t.failed[id] = res.Cancelled || res.Tool == nil || res.Tool.IsError
 	case spec.EventTree:
 		before := e.TaskID
 		if strings.HasSuffix(e.ID, "/end") {
@@ -290,6 +321,15 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 			f.trees = append(f.trees, before+" "+res.Tree)
 		}
 	}
+}
+
+func (t *taskFacts) failures() (n int) {
+	for _, failed := range t.failed {
+		if failed {
+			n++
+		}
+	}
+	return n
 }
 
 func (t *taskFacts) model(m *core.ModelResult) {

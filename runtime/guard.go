@@ -21,9 +21,13 @@ import (
 // budget reserved (by the core's ledger, before it asks), judged, approved, asked (recorded), act, settled, result
 // (recorded). There is no way around it and nothing switches it off. What is not understood is refused.
 type guard struct {
+	plan   *spec.Plan
 	rules  *policies.Set
+	bounds map[string]*policies.Set // rules over the plan and over tasks, by scope
+	people Approver                 // nil: nobody can be asked
 	agents map[string]*agentParts
 	runID  string
+	author string // who started the run, by their own word; empty: nobody says
 	retry  retryClock
 	now    func() time.Time
 	mask   func(string) string // takes secrets out of messages
@@ -33,8 +37,11 @@ type guard struct {
 	// are none.
 	reference func(string) string
 
-	mu      sync.Mutex
-	permits map[string]string // effect id -> digest of the input that was judged; each is good for one call
+	mu       sync.Mutex
+	permits  map[string]string // effect id -> digest of the input that was judged; each is good for one call
+	redacted bool              // the log holds less than what a call that waits would take
+	// confirmed says that a person has approved the plan.
+	confirmed bool
 }
 
 // agentParts is what one agent works with in this run.
@@ -55,6 +62,12 @@ type toolParts struct {
 
 // pass is the door.
 func (g *guard) pass(ctx context.Context, e *core.Effect) core.Result {
+	switch e.Kind {
+	case core.Boundary:
+		return g.timed(func() *core.Judged { return g.bound(ctx, e) })
+	case core.Approval:
+		return g.consult(ctx, e)
+	}
 	parts := g.agents[e.AgentName]
 	if parts == nil {
 		return failed("framework", fmt.Sprintf("agent %q is not in the plan", e.AgentName))
@@ -63,16 +76,20 @@ func (g *guard) pass(ctx context.Context, e *core.Effect) core.Result {
 	case core.ModelCall:
 		return g.ask(ctx, parts, e)
 	case core.Judge:
-		started := g.now()
-		j := g.judge(ctx, parts, e)
-		j.ElapsedMicros = g.now().Sub(started).Microseconds()
-		return core.Result{Judged: j}
+		return g.timed(func() *core.Judged { return g.judge(ctx, parts, e) })
 	case core.ToolCall:
 		return g.act(ctx, parts, e)
 	case core.Tree:
 		return core.Result{Tree: parts.tree(ctx), Cancelled: ctx.Err() != nil}
 	}
 	return failed("framework", fmt.Sprintf("effect %q is not known", e.Kind))
+}
+
+func (g *guard) timed(judge func() *core.Judged) core.Result {
+	started := g.now()
+	j := judge()
+	j.ElapsedMicros = g.now().Sub(started).Microseconds()
+	return core.Result{Judged: j}
 }
 
 func failed(kind, message string) core.Result {
@@ -167,14 +184,25 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 	r := policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
 		ToolCallID: c.ID, Consequential: tool.Consequential, Mask: g.mask, Situation: c.Situation}
 	j.Decision = g.rules.Decide(ctx, r)
+	if j.Allowed() && tool.Consequential && core.Confirms(g.plan) && !g.isConfirmed() {
+		j.Decision.Refused, j.Decision.Reason, j.Decision.Marks = core.RefusedUnconfirmed, unconfirmed, nil
+		j.Text = unconfirmed
+		return j
+	}
 	g.describe(ctx, r, j)
-	if !j.Allowed() {
+	switch {
+	case j.Asks():
+		return j
+	case !j.Allowed():
 		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, cmp.Or(j.Reason, "no rule permits it")))
 		return j
 	}
 	g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
 	return j
 }
+
+// unconfirmed is what a model is told where a consequential call needs a confirmation (reference behaviour C3).
+const unconfirmed = "Consequential tool confirmation required before execution."
 
 func refuse(code, text string) *core.Judged {
 	return &core.Judged{Decision: spec.Decision{Refused: code, Reason: text}, Text: text}
@@ -239,6 +267,11 @@ func (g *guard) remember(e *core.Effect, res *core.Result) {
 	switch {
 	case e.Kind == core.ToolCall:
 		g.use(e.ID, nil)
+	case e.Kind == core.Approval && res.Approval != nil && !res.Cancelled:
+		r, err := g.request(e)
+		if rec := g.concluded(&r, res.Approval, time.Time{}); err == nil && r.ID == res.Approval.RequestID {
+			g.heed(e, &rec)
+		}
 	case e.Kind == core.Judge && res.Judged != nil && res.Judged.Allowed():
 		g.permit(strings.TrimSuffix(e.ID, "/judge"), res.Judged.InputDigest)
 	}
@@ -247,21 +280,21 @@ func (g *guard) remember(e *core.Effect, res *core.Result) {
 // lasting says that a call may change something.
 func (g *guard) lasting(e *core.Effect) bool {
 	if e.Kind != core.ToolCall {
-		return false
+		return e.Kind == core.Approval // who was asked must find the run as it was
 	}
 	parts := g.agents[e.AgentName]
 	return parts == nil || parts.tools[e.Call.Name] == nil || !parts.tools[e.Call.Name].ReadOnly
 }
 
 // unsure answers a call that an earlier attempt has asked for and not seen the end of: it may have run. One that only
-// reads runs again; of any other nobody here can know.
+// reads runs again, and so does one that is idempotent; of any other nobody here can know, so a person is asked.
 func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	tool := g.agents[e.AgentName].tools[e.Call.Name]
-	if tool != nil && tool.ReadOnly {
+	if tool != nil && (tool.ReadOnly || tool.Idempotent) {
 		return core.Result{}, false
 	}
 	g.use(e.ID, nil)
-	return core.Result{Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
+	return core.Result{Unsure: true, Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
 }
 
 // act runs a call that was judged. The value that runs is decoded from what was judged.

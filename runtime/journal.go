@@ -26,6 +26,9 @@ type Journal interface {
 // change something, so that nobody makes it again for want of a record.
 type Syncer interface{ Sync() error }
 
+// Header is a Journal that knows the digest of the chain up to its last record, which is then not computed twice.
+type Header interface{ Head() string }
+
 // noJournal keeps nothing.
 type noJournal struct{}
 
@@ -62,7 +65,12 @@ func (r *recorder) record(e spec.Event, data any) int64 {
 	if r.err = r.journal.Append(r.line); r.err != nil {
 		return e.At
 	}
-	r.seq, r.head = e.Seq, canon.Chain(r.head, r.line)
+	r.seq = e.Seq
+	if j, ok := r.journal.(Header); ok {
+		r.head = j.Head()
+	} else {
+		r.head = canon.Chain(r.head, r.line)
+	}
 	if r.watch != nil {
 		r.watch(&e)
 	}

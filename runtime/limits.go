@@ -37,7 +37,7 @@ func limitProblems(l *spec.Limits) (ds spec.Diagnostics) {
 		}
 		return "is no control", spec.DidYouMean(name, controls)
 	})
-	return ds
+	return append(ds, peopleProblems(l)...)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

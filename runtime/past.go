@@ -16,8 +16,12 @@ type Past struct {
 	// Ended says that the run came to its end. It is told again for its receipt alone, which is the one it had.
 	Ended bool
 
+	// Redacted says that what looked like a secret was taken out of the log.
+	Redacted bool
+
 	planned bool
 	plan    string // digest
+	author  string
 	budgets spec.Budgets
 	ref     spec.JournalRef
 	at      int64
@@ -35,12 +39,19 @@ func ReadPast(log io.Reader) (*Past, error) {
 		case spec.EventRunStart:
 			p.RunID = e.ID
 			p.Attempt++
+			var start runStart
+			if err := json.Unmarshal(e.Data, &start); err != nil {
+				return fmt.Errorf("event %d cannot be read", e.Seq)
+			}
+			if p.Attempt == 1 {
+				p.author = start.Author
+			}
 		case spec.EventPlanSet:
 			var set planSet
 			if err := json.Unmarshal(e.Data, &set); err != nil {
 				return fmt.Errorf("event %d cannot be read", e.Seq)
 			}
-			p.planned, p.plan, p.budgets = true, e.Digest, set.Budgets
+			p.planned, p.plan, p.budgets, p.Redacted = true, e.Digest, set.Budgets, set.Redacted
 		}
 		return nil
 	})
@@ -60,6 +71,8 @@ func (p *Past) fits(plan *spec.Plan, runID string) error {
 		return fmt.Errorf("%w: the log is of plan %s", ErrDiverged, p.plan)
 	case p.RunID != runID:
 		return fmt.Errorf("%w: the log is of run %s", ErrDiverged, p.RunID)
+	case p.Redacted && !p.Ended:
+		return p.tape.between()
 	}
 	return nil
 }

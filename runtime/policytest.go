@@ -71,6 +71,15 @@ func TestTeam(ctx context.Context, b *spec.Bundle, co CompileOptions, o func(*sp
 	g := plan.Gates
 	g.Rules = withExamples(b, g.Rules)
 	out.Coverage, _ = policies.Cover(ctx, ruleSet(plan, g, co.Catalog.Tools), tried)
+	if a := plan.Approvals; a != nil {
+		for _, s := range []struct {
+			scope string
+			rules []spec.PlanRule
+		}{{spec.ScopePlan, a.Plan}, {spec.ScopeDispatch, a.Dispatch}} {
+			more, _ := policies.Cover(ctx, boundarySet(plan, s.scope, withExamples(b, s.rules)), nil)
+			out.Coverage = append(out.Coverage, more...)
+		}
+	}
 	return out, ds, nil
 }
 
@@ -151,23 +160,17 @@ func (k *Checker) judgeCase(ctx context.Context, c *spec.PolicyCase) (*CaseResul
 	return out, nil
 }
 
-// Asked gives what the gate asks for: allow, deny, suspend, ask, or refused for a call that met no gate. This version
-// denies where a person would be asked; which it is follows from the strictest rule that matched.
+// Asked gives what the gate asks for: allow, deny, suspend, ask, or refused for a call that met no gate.
 func Asked(d spec.Decision) string {
 	switch {
 	case d.Refused != "":
 		return "refused"
+	case d.Asks():
+		return d.GateAction
 	case d.Allowed():
 		return spec.ActionAllow
-	case d.GateOutcome != "decided":
-		return spec.ActionDeny
 	}
-	for _, action := range []string{spec.ActionDeny, spec.ActionSuspend, spec.ActionAsk} {
-		if slices.ContainsFunc(d.Rules, func(r spec.RuleOutcome) bool { return r.Action == action }) {
-			return action
-		}
-	}
-	return spec.ActionDeny // by default
+	return spec.ActionDeny
 }
 
 // hold compares.

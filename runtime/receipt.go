@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/open-multi-agent/oma/policies"
@@ -54,7 +55,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	p := r.plan
 	rec := &spec.Receipt{
 		Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindReceipt}, ID: r.o.RunID + ":execution-receipt", RunID: r.o.RunID,
-		Attempt: r.attempt(), CreatedAt: stamp(out.EndedAt), Oma: r.o.Build, Team: p.Team, Plan: spec.PlanRef{Digest: p.Digest}, Inputs: p.Inputs,
+		Attempt: r.attempt(), Author: r.o.Author, CreatedAt: stamp(out.EndedAt), Oma: r.o.Build, Team: p.Team, Plan: spec.PlanRef{Digest: p.Digest}, Inputs: p.Inputs,
 		GoalDigest: p.GoalDigest, Governance: p.Governance, Flags: slices.Clone(p.Flags), Enforcement: r.enforcement(), Trees: out.Trees,
 		Decisions: out.Decisions, DurationMs: out.EndedAt - out.StartedAt,
 	}
@@ -67,6 +68,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 		d.Reason = clip(r.mask(d.Reason), maxReason)
 		d.ToolName, d.ToolCallID = clip(r.mask(d.ToolName), maxName), clip(r.mask(d.ToolCallID), maxName)
 	}
+	rec.ApprovalDecisions, rec.PendingApprovals = r.approvals(out)
 	r.tasks(rec, out)
 	r.spending(rec, out)
 	rec.Rules, rec.Denied = totals(p, out.Decisions)
@@ -75,7 +77,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 	rec.Partial = partial(rec)
 	markWriters(r.plan, rec.Trees)
 	r.conclude(rec, out)
-	rec.ExitCodes = exitCodes(rec, out.Stop == "cancelled", r.o)
+	rec.ExitCodes = exitCodes(rec, out.Stop == core.StopCancelled, r.o)
 	return rec
 }
 
@@ -87,6 +89,21 @@ func policiesOf(p *spec.Plan) (out []spec.NamedInput) {
 	}
 	return out
 }
+
+// approvals tells what was decided, in that order, from what waits, by its place.
+func (r *Runner) approvals(out *core.Outcome) (decided, pending []spec.ApprovalRecord) {
+	for _, a := range out.Approvals {
+		if a.Decision == spec.ApprovalPending {
+			pending = append(pending, a)
+		} else {
+			decided = append(decided, a)
+		}
+	}
+	slices.SortFunc(pending, byBoundary) // they were given up in any order
+	return decided, pending
+}
+
+func byBoundary(a, b spec.ApprovalRecord) int { return strings.Compare(a.Boundary, b.Boundary) }
 
 // attempt is the number of this one, from 1.
 func (r *Runner) attempt() int {
@@ -201,7 +218,7 @@ func totals(p *spec.Plan, decisions []spec.DecisionRecord) ([]spec.RuleTotal, in
 	}
 	denied := 0
 	for _, d := range decisions {
-		if !d.Allowed() {
+		if d.Kept() {
 			denied++
 		}
 		for _, o := range d.Rules {
@@ -224,12 +241,21 @@ func (r *Runner) status(rec *spec.Receipt, out *core.Outcome, broke error) {
 	switch ceiling := rec.Budgets.Exhausted; {
 	case broke != nil:
 		r.ends(rec, spec.StatusError, "the run's log failed: "+broke.Error(), &spec.ErrorInfo{Kind: "store"})
+	case out.Stop == core.StopSuspended:
+		r.ends(rec, spec.StatusSuspended, waitsFor(len(rec.PendingApprovals)), nil)
+	case out.Stop == core.StopRejected:
+		r.ends(rec, spec.StatusRejected, out.StopCause, nil)
 	case ceiling != "":
 		r.ends(rec, spec.StatusBudget, ceilingMessage(ceiling, rec), &spec.ErrorInfo{Kind: "budget", Code: ceilingCode[ceiling]})
 	case timedOut != nil:
 		r.ends(rec, spec.StatusTimeout, timedOut.Assignee+": "+timedOut.Cause, timedOut.ErrorInfo)
-	case out.Stop == "cancelled":
+	case out.Stop == core.StopCancelled:
 		r.ends(rec, spec.StatusCancelled, "the run was cancelled", &spec.ErrorInfo{Kind: "cancellation"})
+	case out.Unconfirmed:
+		rec.ConfirmationRequired = true
+		r.ends(rec, spec.StatusRejected, unconfirmed, nil)
+	case out.Denied:
+		r.ends(rec, spec.StatusRejected, "Consequential tool confirmation rejected.", nil)
 	case failed != nil:
 		r.ends(rec, spec.StatusError, failed.Assignee+": "+failed.Cause, failed.ErrorInfo)
 	case len(rec.Tasks) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Status != spec.TaskCompleted }):
@@ -240,6 +266,13 @@ func (r *Runner) status(rec *spec.Receipt, out *core.Outcome, broke error) {
 			r.ends(rec, spec.StatusError, err.Error(), &spec.ErrorInfo{Kind: "validation"})
 		}
 	}
+}
+
+func waitsFor(n int) string {
+	if n == 1 {
+		return "the run waits for a person's approval"
+	}
+	return fmt.Sprintf("the run waits for a person's approval of %d requests", n)
 }
 
 // firstTask gives the first task that failed for a reason, or for any reason, or nil.

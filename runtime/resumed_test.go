@@ -3,10 +3,12 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -65,7 +68,10 @@ type dice struct {
 	seed uint64
 	mu   sync.Mutex
 	acts map[string]int
-	used int64 // tokens that models used, whether anybody heard of it or not
+	// patient is the attempt from which people answer whatever they are asked; granted are calls that they let be made again.
+	patient, number int
+	granted         map[string]bool
+	used            int64 // tokens that models used, whether anybody heard of it or not
 }
 
 func (d *dice) roll(words ...any) *rand.Rand {
@@ -80,6 +86,7 @@ func (d *dice) plan() *spec.Plan {
 	p := team(n, 1+r.IntN(4),
 		spec.PlanRule{Rule: spec.Rule{Name: "no", When: `has(input.text) && input.text == "no"`, Action: "deny"}, Source: "team"},
 		spec.PlanRule{Rule: spec.Rule{Name: "m", When: `has(input.text) && input.text == "mark"`, Action: "warn", Mark: "m"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "look", When: `has(input.text) && input.text == "ask"`, Action: "suspend", Mark: "m"}, Source: "team"},
 		spec.PlanRule{Rule: spec.Rule{Name: "after", When: `"m" in marks && input.text == "late"`, Action: "deny"}, Source: "team"})
 	price := spec.USD(1_000_000_000_000)
 	p.Providers["p"] = spec.PlanProvider{Provider: spec.Provider{Kind: "scripted", Models: map[string]spec.ModelPrice{"m": {InputPer1M: &price, OutputPer1M: &price}}}}
@@ -120,6 +127,15 @@ func (d *dice) plan() *spec.Plan {
 			}
 		}
 		p.Budgets.ReserveForRequired = len(p.Governance.RequiredRoles) > 0
+	}
+	if r.IntN(3) == 0 {
+		p.Approvals = &spec.PlanApprovals{Quorum: 1}
+		if r.IntN(2) == 0 {
+			p.Approvals.Plan = []spec.PlanRule{{Rule: spec.Rule{Name: "all", When: "true", Action: "suspend"}, Source: "team"}}
+		}
+		if r.IntN(2) == 0 {
+			p.Approvals.Dispatch = []spec.PlanRule{{Rule: spec.Rule{Name: "second", When: `input.assignee == "a2"`, Action: "ask"}, Source: "team"}}
+		}
 	}
 	if r.IntN(2) == 0 {
 		p.Budgets.MaxTokenBudget = 1000 + r.Int64N(5000)
@@ -193,7 +209,7 @@ func (d *dice) model() Model {
 			resp.Message.Text = ""
 			for i := range 1 + r.IntN(3) {
 				c := spec.ToolCall{ID: fmt.Sprintf("c%d", i), Name: []string{"echo", "act", "act", "none"}[r.IntN(4)]}
-				c.Arguments = fmt.Sprintf(`{"text":%q,"n":%d}`, []string{"a", "no", "mark", "late"}[r.IntN(4)], q.Turn)
+				c.Arguments = fmt.Sprintf(`{"text":%q,"n":%d}`, []string{"a", "no", "mark", "late", "ask"}[r.IntN(5)], q.Turn)
 				resp.Message.ToolCalls = append(resp.Message.ToolCalls, c)
 			}
 		}
@@ -211,6 +227,34 @@ func sizeOf(q *spec.ModelRequest) (n int64) {
 	return n
 }
 
+// Ask answers some requests at once, some in a later attempt, and some with no.
+func (d *dice) Ask(ctx context.Context, q spec.ApprovalRequest, action string) (spec.ApprovalRecord, error) {
+	r := d.roll("person", q.ID)
+	rec := spec.ApprovalRecord{RequestID: q.ID, Scope: q.Scope, Boundary: q.Boundary, RequestHash: q.RequestHash, Decision: spec.ApprovalPending}
+	if !wait(ctx, r) {
+		return rec, ctx.Err()
+	}
+	if when := r.IntN(4); d.number < min(when, d.patient) {
+		return rec, nil
+	}
+	vote := spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: "r", DecidedAt: time.UnixMilli(1000).UTC()}
+	if r.IntN(4) == 0 {
+		vote.Verdict = spec.VerdictReject
+	}
+	if r.IntN(20) == 0 {
+		return rec, errors.New("the desk is closed")
+	}
+	out := policies.ConcludeApproval(d.plan().Approvals, "", &q, []spec.ApprovalVote{vote}, time.Now())
+	if strings.Contains(q.Boundary, "/again/") && out.Decision == spec.ApprovalApproved {
+		var c spec.ApprovalContent
+		json.Unmarshal(q.Content, &c)
+		d.mu.Lock()
+		d.granted[c.TaskID+c.ToolCallID] = true
+		d.mu.Unlock()
+	}
+	return out, nil
+}
+
 // attempt drives the run from a log until it ends, is stopped after some records or is killed after some.
 func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Duration) (*Result, error) {
 	t.Helper()
@@ -224,7 +268,7 @@ func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Durati
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	drain, seen := make(chan struct{}), 0
-	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log,
+	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log, People: d,
 		Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}, Drain: drain, Interrupted: func() int { return ExitInterrupted },
 		Tree: func(ctx context.Context, a *spec.PlanAgent) (string, error) {
 			wait(ctx, d.roll("tree", a.Name))
@@ -249,7 +293,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(500) {
 		synctest.Test(t, func(t *testing.T) {
-			d := &dice{seed: seed, acts: map[string]int{}}
+			d := &dice{seed: seed, acts: map[string]int{}, granted: map[string]bool{}, patient: 8}
 			r := d.roll("attempts")
 			log := &torn{}
 			if r.IntN(2) == 0 {
@@ -257,8 +301,9 @@ func TestInterruptedAnywhere(t *testing.T) {
 			} else {
 				log.some = func(n int) int { return r.IntN(n + 1) }
 			}
-			res, attempts := (*Result)(nil), 0
+			res, attempts, waits := (*Result)(nil), 0, 0
 			for ; ; attempts++ {
+				d.number = attempts
 				log.left, log.queue = -1, nil
 				stop := 0
 				switch r.IntN(3) {
@@ -281,17 +326,19 @@ func TestInterruptedAnywhere(t *testing.T) {
 				}
 				if !killed {
 					d.judge(t, res, log)
+					waits += len(res.Receipt.PendingApprovals)
 					if past, err := ReadPast(bytes.NewReader(log.buf.Bytes())); err != nil {
 						t.Fatal(err)
-					} else if past.Ended || !res.Stopped {
+					} else if past.Ended || !res.Stopped && !res.Suspended {
 						break
 					}
 				}
 				time.Sleep(time.Hour)
 			}
 			ends[string(res.Receipt.Status.Code)]++
+			ends["waits"] += waits
 			for call, n := range d.acts {
-				if n > 1 {
+				if n > 1 && !d.allowed(call) {
 					t.Errorf("seed %d: %s ran %d times", seed, call, n)
 				}
 			}
@@ -314,12 +361,27 @@ func TestInterruptedAnywhere(t *testing.T) {
 			return
 		}
 	}
-	t.Log(ends)
+	if ends["waits"] < 100 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
+		t.Errorf("the dice show too little: %v", ends)
+	}
+}
+
+// allowed says that people let a call be made again.
+func (d *dice) allowed(call string) bool {
+	for c := range d.granted {
+		if strings.HasPrefix(call, c) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *dice) judge(t *testing.T, res *Result, log *torn) {
 	t.Helper()
-	v := Gate(res.Bytes, GateOptions{Unbound: true, Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true})
+	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true})
+	if slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code == "integrity" && r.Hint != hintFolders }) {
+		t.Fatalf("seed %d: the gate and the plan: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)
+	}
 	if v.Integrity != IntegrityChain {
 		t.Fatalf("seed %d: the gate and the log: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)
 	}

@@ -31,7 +31,7 @@ func (c *compiler) gates() {
 		g.Declared = true
 		s.declared(c.b, a.Gates, "agent "+a.Name, a.Name, spec.Path("agents").Index(i).Key("gates"))
 	}
-	c.uniqueNames(g.Rules)
+	c.newNames(g.Rules, 0)
 	c.replace(g.Rules)
 	set, diags := policies.Compile(ruleSet(c.plan, g, c.o.Catalog.Tools))
 	c.diags = append(c.diags, diags...)
@@ -87,14 +87,18 @@ func (s *sources) document(p *spec.PolicyFile, source, agent, doc string) {
 	}
 }
 
-// uniqueNames keeps a denial's rule name from meaning two rules. One rule of a document may hold for several agents.
-func (c *compiler) uniqueNames(rules []spec.PlanRule) {
+// newNames keeps a denial's rule name from meaning two rules. One rule of a document may hold for several agents. The
+// names of the rules before from have been looked at.
+func (c *compiler) newNames(rules []spec.PlanRule, from int) {
 	first := map[string]*spec.PlanRule{}
 	for i := range rules {
 		r := &rules[i]
 		before := first[r.Name]
 		if before == nil {
 			first[r.Name] = r
+			continue
+		}
+		if i < from {
 			continue
 		}
 		if r.Doc != "" && r.Doc == before.Doc && r.Path == before.Path {

@@ -102,8 +102,8 @@ func TestTheDoorFailsClosed(t *testing.T) {
 		{name: "protected", tool: "echo", arguments: `{"text":"a"}`, normalise: func(map[string]any) error { return fmt.Errorf("x is %w", ErrProtected) }, refused: "protected-path", told: "protected"},
 		{name: "denied by a rule", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`input.text == "a"`, "deny"), outcome: "decided", told: "because"},
 		{name: "CE-01 rule breaks", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`[1, 2][input.n] == 1`, "deny"), outcome: "error", told: "could not be evaluated"},
-		{name: "ask without durable approval", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`true`, "ask"), outcome: "decided", told: "not available"},
-		{name: "suspend without durable approval", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`true`, "suspend"), outcome: "decided", told: "not available"},
+		{name: "D20 ask with no log", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`true`, "ask"), outcome: "error", told: "cannot-suspend"},
+		{name: "D20 suspend with no log", tool: "echo", arguments: `{"text":"a"}`, rules: rule(`true`, "suspend"), outcome: "error", told: "cannot-suspend"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var told string
@@ -338,7 +338,7 @@ func TestAFailingLogEndsTheRunWherever(t *testing.T) {
 			}
 			return
 		}
-		if !j.closed || r.ExitCodes[0] != ExitBroken || r.ErrorInfo.Kind != "store" || r.Evidence.Journal.Events != int64(n) {
+		if !j.closed || !res.Stopped || r.ExitCodes[0] != ExitBroken || r.ErrorInfo.Kind != "store" || r.Evidence.Journal.Events != int64(n) {
 			t.Fatalf("after %d records: closed %v, %v, %+v, %d events", n, j.closed, r.ExitCodes, r.ErrorInfo, r.Evidence.Journal.Events)
 		}
 		if _, err := ReadReceipt(res.Bytes); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // Options is what a run gets from outside. Models, Tools and RunID are required.
@@ -30,6 +31,10 @@ type Options struct {
 	Drift []string
 	// Told sees every effect of the past with its result, in order. nil: nobody does.
 	Told func(*core.Effect, *core.Result)
+	// Author is who started the run, by their own word; a later attempt keeps it. Empty: nobody says.
+	Author string
+	// People are asked where a rule wants an approval. nil: nobody can be, and what needs one does not run.
+	People Approver
 	// Journal keeps the events. nil: they are chained for the receipt and kept nowhere.
 	Journal Journal
 	// Ceilings narrow the plan's; zero fields change nothing. They never widen.
@@ -40,6 +45,9 @@ type Options struct {
 	// Reference puts references in place of resolved secrets in the log, which otherwise holds exactly what the model
 	// saw. nil: there are none.
 	Reference func(string) string
+	// Withhold takes what looks like a secret out of the log too: the run then goes on between tasks only, and no call waits.
+	// A run that was begun so needs one to go on. nil: the log holds what Reference leaves.
+	Withhold *redact.Redactor
 	// Redact takes secrets, and what looks like one, out of text that leaves the process. nil: nothing is taken out.
 	Redact func(string) string
 	// Machine adjusts the plan's enforcement map to what this machine can keep. nil: no adjustment.
@@ -69,6 +77,7 @@ type Runner struct {
 	o       Options
 	budgets spec.Budgets
 	rules   *policies.Set
+	bounds  map[string]*policies.Set // by scope
 	release *policies.Release
 	mask    func(string) string
 	agents  map[string]*spec.PlanAgent
@@ -81,8 +90,9 @@ type Result struct {
 	Bytes   []byte // of the receipt, sealed
 	// Outputs are the final texts of the tasks nobody depends on, in the plan's order.
 	Outputs []Output
-	// Stopped says that something was left undone because the run was told to stop, whatever else went wrong: it can go on.
-	Stopped bool
+	// Stopped says that something was left undone because the run was told to stop, or that its log failed, whatever else
+	// went wrong, and Suspended that it waits for a person: it can go on.
+	Stopped, Suspended bool
 }
 
 // Output is the final answer of one task.
@@ -111,6 +121,9 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 	if r.rules, err = rulesOf(plan, o.Known); err != nil {
 		return nil, err
 	}
+	if r.bounds, err = boundsOf(plan); err != nil {
+		return nil, err
+	}
 	release, diags := policies.CompileRelease(plan.Release, roleSchemas(plan), "release.require")
 	if diags.HasErrors(false) {
 		return nil, fmt.Errorf("%w: its release requirements do not compile: %s", ErrStale, diags[0].Message)
@@ -122,7 +135,10 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		if err := p.fits(plan, o.RunID); err != nil {
 			return nil, err
 		}
-		r.budgets = p.budgets // what was held back and cut depends on them
+		if p.Redacted != (o.Withhold != nil) {
+			return nil, fmt.Errorf("%w: the log was begun with another idea of what it may hold", ErrDiverged)
+		}
+		r.budgets, r.o.Author = p.budgets, p.author // what was held back and cut depends on the ceilings
 	}
 	return r, nil
 }
@@ -163,7 +179,8 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{rules: r.rules, agents: parts, runID: r.o.RunID, retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, permits: map[string]string{}}
+	g := &guard{plan: r.plan, rules: r.rules, bounds: r.bounds, people: r.o.People, agents: parts, runID: r.o.RunID, author: r.o.Author,
+		retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, redacted: r.o.Withhold != nil, permits: map[string]string{}}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, watch: r.o.OnEvent}
 	r.begin(rec)
 	answers, err := r.answers()
@@ -171,7 +188,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	var out *core.Outcome
-	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.o.Reference, lasting: g.lasting}
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.hide(), withhold: r.o.Withhold, lasting: g.lasting, request: g.request}
 	if r.o.Past != nil {
 		e.past, e.again = r.o.Past.tape, g.unsure
 		e.told = func(ef *core.Effect, res *core.Result) {
@@ -188,11 +205,20 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	return r.finish(rec, out)
 }
 
+// hide gives what takes secrets out of the log.
+func (r *Runner) hide() func(string) string {
+	if r.o.Withhold != nil {
+		return r.o.Withhold.Text
+	}
+	return r.o.Reference
+}
+
 // runStart is what the log says of an attempt.
 type runStart struct {
 	Oma     spec.Build `json:"oma"`
 	Version string     `json:"version"`
 	Attempt int        `json:"attempt"`
+	Author  string     `json:"author,omitempty"`
 	Drift   []string   `json:"drift,omitempty"`
 }
 
@@ -204,9 +230,9 @@ func (r *Runner) begin(rec *recorder) {
 			return
 		}
 	}
-	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, runStart{r.o.Build, spec.APIVersion, r.attempt(), r.o.Drift})
+	rec.record(spec.Event{Kind: spec.EventRunStart, ID: r.o.RunID}, runStart{r.o.Build, spec.APIVersion, r.attempt(), r.o.Author, r.o.Drift})
 	if r.o.Past == nil {
-		rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets})
+		rec.record(spec.Event{Kind: spec.EventPlanSet, Digest: r.plan.Digest}, planSet{r.plan.Team, len(r.plan.Tasks), r.budgets, r.o.Withhold != nil})
 	}
 	rec.flush() // together: a log that has begun says of which plan it is
 }
@@ -230,7 +256,7 @@ func (r *Runner) finish(rec *recorder, out *core.Outcome) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Receipt: receipt, Bytes: b, Outputs: r.outputs(out), Stopped: out.Stop == "cancelled"}, nil
+	return &Result{Receipt: receipt, Bytes: b, Outputs: r.outputs(out), Stopped: out.Stop == core.StopCancelled || broke != nil, Suspended: out.Stop == core.StopSuspended}, nil
 }
 
 func (r *Runner) outputs(out *core.Outcome) []Output {

@@ -20,13 +20,15 @@ var files embed.FS
 
 // documents holds a schema for each kind of document. A schema is decoded and compiled at its first use.
 var documents = map[string]func() (*document, error){
-	spec.KindTeam:       open("team"),
-	spec.KindPolicy:     open("policy"),
-	spec.KindPolicyTest: open("policytest"),
-	spec.KindCassette:   open("cassette"),
-	spec.KindPlan:       open("plan"),
-	spec.KindReceipt:    open("receipt"),
-	spec.KindEvent:      open("event"),
+	spec.KindTeam:             open("team"),
+	spec.KindPolicy:           open("policy"),
+	spec.KindPolicyTest:       open("policytest"),
+	spec.KindCassette:         open("cassette"),
+	spec.KindPlan:             open("plan"),
+	spec.KindReceipt:          open("receipt"),
+	spec.KindEvent:            open("event"),
+	spec.KindApprovalRequest:  open("approvalrequest"),
+	spec.KindApprovalDecision: open("approvaldecision"),
 }
 
 // document is an embedded schema, and its text as a value: what it says in words is read from there.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,13 +14,15 @@ import (
 )
 
 var structs = map[string]any{
-	spec.KindTeam:       spec.Team{},
-	spec.KindPolicy:     spec.Policy{},
-	spec.KindPolicyTest: spec.PolicyTest{},
-	spec.KindCassette:   spec.Cassette{},
-	spec.KindPlan:       spec.Plan{},
-	spec.KindReceipt:    spec.Receipt{},
-	spec.KindEvent:      spec.Event{},
+	spec.KindTeam:             spec.Team{},
+	spec.KindPolicy:           spec.Policy{},
+	spec.KindPolicyTest:       spec.PolicyTest{},
+	spec.KindCassette:         spec.Cassette{},
+	spec.KindPlan:             spec.Plan{},
+	spec.KindReceipt:          spec.Receipt{},
+	spec.KindEvent:            spec.Event{},
+	spec.KindApprovalRequest:  spec.ApprovalRequestFile{},
+	spec.KindApprovalDecision: spec.ApprovalDecisionFile{},
 }
 
 // written says which kinds people write: there every key must be known, elsewhere additions are ignored.
@@ -144,7 +147,7 @@ func (p *parity) value(at string, s map[string]any, typ reflect.Type) {
 		p.value(at+"[]", s["items"].(map[string]any), typ.Elem())
 	case typ.Kind() == reflect.Map:
 		p.value(at+"{}", p.element(at, s), typ.Elem())
-	case typ.Kind() == reflect.Struct:
+	case want[0] == "object":
 		p.object(at, s, typ)
 	}
 }
@@ -163,7 +166,7 @@ func (p *parity) element(at string, s map[string]any) map[string]any {
 
 func jsonType(typ reflect.Type) []string {
 	switch typ {
-	case reflect.TypeFor[spec.Duration]():
+	case reflect.TypeFor[spec.Duration](), reflect.TypeFor[time.Time](), reflect.TypeFor[[]byte]():
 		return []string{"string"}
 	case reflect.TypeFor[spec.USD]():
 		return []string{"number"}

@@ -14,6 +14,9 @@ type ToolInfo struct {
 	Consequential bool `json:"consequential,omitempty"`
 	// ReadOnly says that a call changes nothing, so that it may be made again.
 	ReadOnly bool `json:"readOnly,omitempty"`
+	// Idempotent says that a call made twice leaves what it leaves when made once, whatever else has happened in between,
+	// so that one which may have been made already is made again without asking a person.
+	Idempotent bool `json:"idempotent,omitempty"`
 	// MaxOutputChars bounds a result, in runes. 0: the agent's limit.
 	MaxOutputChars int `json:"maxOutputChars,omitempty"`
 }

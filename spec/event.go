@@ -36,4 +36,8 @@ const (
 	EventTimerAsked  = "timer/start"
 	EventTimerResult = "timer/end"
 	EventTree        = "tree/digest"
+	// EventBoundary is a judgement of the plan or of a task before it starts.
+	EventBoundary         = "boundary/judged"
+	EventApprovalAsked    = "approval/request"
+	EventApprovalDecision = "approval/decision"
 )

@@ -33,6 +33,7 @@ type Plan struct {
 	Tasks           []PlanTask              `json:"tasks"`
 	Gates           PlanGates               `json:"gates"`
 	Release         []Requirement           `json:"release,omitempty"`
+	Approvals       *PlanApprovals          `json:"approvals,omitempty"` // nil: undeclared
 	Budgets         Budgets                 `json:"budgets"`
 	Scheduling      Scheduling              `json:"scheduling"`
 	Enforcement     []Control               `json:"enforcement"`

@@ -51,6 +51,9 @@ type Rule struct {
 	Examples    *RuleExamples `json:"examples,omitempty"`
 }
 
+// Asks says that the rule puts what it matches before a person.
+func (r *Rule) Asks() bool { return r.Action == ActionSuspend || r.Action == ActionAsk }
+
 // The actions of a rule, strictest first.
 const (
 	ActionDeny    = "deny"
@@ -86,7 +89,7 @@ type Situation struct {
 type HistoryCall struct {
 	ToolName string          `json:"toolName"`
 	Input    json.RawMessage `json:"input,omitempty"`
-	Action   string          `json:"action,omitempty"` // allow (default) or deny
+	Action   string          `json:"action,omitempty"` // allow (default), deny, or suspend for one that waits for a person
 }
 
 // BudgetRemaining is what is left of the run's ceilings. nil: that ceiling does not exist.
@@ -120,6 +123,12 @@ type Limits struct {
 	RequiredRoles []string `json:"requiredRoles,omitempty"`
 	// RequireEnforced names controls that must be enforced for every agent at work.
 	RequireEnforced []string `json:"requireEnforced,omitempty"`
+	// Reviewers are those who may decide what people are asked, each with a key: a team may name some of them, and names
+	// nobody else. Where it names none, all of them decide. nil: the team says who.
+	Reviewers []Reviewer `json:"reviewers,omitempty"`
+	// Quorum and SeparateApprover hold beside Reviewers alone: over names that a team makes up they would bound nothing.
+	Quorum           int  `json:"quorum,omitempty"` // the higher of this and the team's own holds; 0: 1
+	SeparateApprover bool `json:"separateApprover,omitempty"`
 }
 
 // PolicyTest is a file of calls and what a team's whole set of rules must say of them (kind: PolicyTest).

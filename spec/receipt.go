@@ -6,7 +6,8 @@ type Receipt struct {
 	Envelope
 	ID         string       `json:"id"`
 	RunID      string       `json:"runId"`
-	Attempt    int          `json:"attempt"` // 1-based; grows with every resume
+	Attempt    int          `json:"attempt"`          // 1-based; grows with every resume
+	Author     string       `json:"author,omitempty"` // who started the run, by their own word
 	CreatedAt  string       `json:"createdAt"`
 	Oma        Build        `json:"oma"`
 	Team       PlanTeam     `json:"team"`
@@ -20,7 +21,9 @@ type Receipt struct {
 	ErrorInfo *ErrorInfo `json:"errorInfo,omitempty"`
 	ExitCodes []int      `json:"exitCodes"` // all that hold, the one that was used first
 	Flags     []string   `json:"flags,omitempty"`
-	Partial   bool       `json:"partial"` // no role completed, or some usage is estimated; changes no conclusion
+	// ConfirmationRequired says that a consequential call waited for a confirmation that nobody gave.
+	ConfirmationRequired bool `json:"confirmationRequired,omitempty"`
+	Partial              bool `json:"partial"` // no role completed, or some usage is estimated; changes no conclusion
 
 	Governance           *Governance `json:"governance,omitempty"` // nil: undeclared
 	GovernanceConclusion string      `json:"governanceConclusion"`
@@ -33,6 +36,9 @@ type Receipt struct {
 	Tasks     []TaskRecord     `json:"tasks"`
 	Decisions []DecisionRecord `json:"decisions"`
 	Rules     []RuleTotal      `json:"rules,omitempty"`
+	// ApprovalDecisions are the requests to people that were decided, and PendingApprovals those that wait, as asked.
+	ApprovalDecisions []ApprovalRecord `json:"approvalDecisions,omitempty"`
+	PendingApprovals  []ApprovalRecord `json:"pendingApprovals,omitempty"`
 	// Denied counts the calls that did not run: denied by a gate, or refused before it.
 	Denied int `json:"denied"`
 
@@ -151,6 +157,8 @@ const (
 	StopTimeout   StopReason = "timeout"
 	StopEmpty     StopReason = "empty"
 	StopError     StopReason = "error"
+	StopSuspended StopReason = "suspended" // it waits for a person
+	StopRejected  StopReason = "rejected"  // a person, or a rule of approvals.dispatch, said no
 )
 
 // TaskRecord is what became of one task.
@@ -193,7 +201,9 @@ type CallSums struct {
 
 // DecisionRecord is one judgement, in order.
 type DecisionRecord struct {
-	Seq        int    `json:"seq"` // 1-based
+	Seq int `json:"seq"` // 1-based
+	// Scope is plan or task_dispatch. Empty: a tool call.
+	Scope      string `json:"scope,omitempty"`
 	TaskID     string `json:"taskId"`
 	Agent      string `json:"agent"`
 	ToolName   string `json:"toolName"`
@@ -208,14 +218,19 @@ type DecisionRecord struct {
 type Decision struct {
 	// Gated is true whenever a gate was evaluated, passes included.
 	Gated       bool   `json:"gated"`
-	GateAction  string `json:"gateAction,omitempty"`  // allow, deny or suspend
+	GateAction  string `json:"gateAction,omitempty"`  // allow, deny, suspend or ask
 	GateOutcome string `json:"gateOutcome,omitempty"` // decided or error
 	// Refused says why a call never reached the gate: not-granted, unknown-tool, invalid-input, protected-path,
 	// cut, too-many, budget or cancelled.
 	Refused string        `json:"refused,omitempty"`
 	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
 	Reason  string        `json:"reason,omitempty"`
-	// Marks are those that this call set, sorted. Only a call that may run sets any.
+	// Approval says what people decided where GateAction is suspend or ask: approved, rejected, expired, or pending. Empty:
+	// they were not asked.
+	Approval string `json:"approval,omitempty"`
+	// RequestID is that of the request to them.
+	RequestID string `json:"requestId,omitempty"`
+	// Marks are those that this call sets if it runs, sorted.
 	Marks []string `json:"marks,omitempty"`
 	// Reproduce is the command line that judges a denied call again, for a shell. Empty where the input is too long for
 	// one or holds a secret; the event log then has it.
@@ -224,8 +239,21 @@ type Decision struct {
 
 // Allowed says whether the call may run.
 func (d Decision) Allowed() bool {
-	return d.Refused == "" && (!d.Gated || d.GateAction == ActionAllow && d.GateOutcome == "decided")
+	return d.Refused == "" && (!d.Gated || d.GateOutcome == "decided" && (d.GateAction == ActionAllow || d.Asks() && d.Approval == ApprovalApproved))
 }
+
+// Asks says that the call may run if a person approves it.
+func (d Decision) Asks() bool {
+	return d.Refused == "" && d.GateOutcome == "decided" && (d.GateAction == ActionAsk || d.GateAction == ActionSuspend)
+}
+
+// Waits says that a person has not decided yet.
+func (d Decision) Waits() bool {
+	return d.Asks() && (d.Approval == "" || d.Approval == ApprovalPending)
+}
+
+// Kept says that a tool call was kept from running for good.
+func (d DecisionRecord) Kept() bool { return d.Scope == "" && !d.Allowed() && !d.Waits() }
 
 // RuleOutcome is what one rule said of a call.
 type RuleOutcome struct {

@@ -21,6 +21,7 @@ type Team struct {
 	Scheduling Scheduling          `json:"scheduling,omitzero"`
 	Gates      *Gates              `json:"gates,omitempty"`
 	Release    Release             `json:"release,omitzero"`
+	Approvals  *Approvals          `json:"approvals,omitempty"`
 }
 
 // Input is a named text that goal may use as ${inputs.NAME}. Without a default it must be given.

@@ -31,6 +31,9 @@ type app struct {
 	size           func() (cols, rows int)           // of the terminal on standard error; nil: it is none
 	tick           func() (<-chan time.Time, func()) // the time, now and then, until stopped; called on a terminal only
 	signals        bool                              // handle Ctrl-C and SIGTERM
+	asks           bool                              // standard input is a terminal, at which somebody may answer
+	discard        func()                            // drops what was typed there and not read yet; nil: nothing does
+	login          func() string                     // the name of the user that the program runs as; empty: it has none
 
 	environment map[string]string // nil unless the program started itself again without its environment
 	closed      bool              // other processes of this user cannot read this one

@@ -38,7 +38,7 @@ var packages = []packageRow{
 	{"policies/shell", nil, "what a command line is follows from its text alone"},
 	{"policies", []string{"policies/shell", "schemas", "spec", "spec/canon", "spec/keys"}, "judgement is pure: it must not reach what acts, or files"},
 	{"runtime/core", []string{"policies", "spec", "spec/canon"}, "the core decides and asks for effects; it must not reach what makes them"},
-	{"runtime", []string{"policies", "runtime/core", "schemas", "spec", "spec/canon", "spec/redact"}, "the runtime knows models and tools by their seams only, and no team file"},
+	{"runtime", []string{"policies", "runtime/core", "schemas", "spec", "spec/canon", "spec/keys", "spec/redact"}, "the runtime knows models and tools by their seams only, and no team file"},
 	{"runtime/builtin", []string{"runtime", "spec"}, "a leaf: tools see the seams and no other leaf"},
 	{"runtime/openai", []string{"runtime", "spec"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/scripted", []string{"runtime", "spec", "spec/canon", "spec/redact"}, "a leaf: a model sees the seams and no other leaf"},
@@ -72,6 +72,7 @@ var modules = []struct {
 	{"golang.org/x/term", []string{"cmd/oma"}, nil, "only the command knows of terminals"},
 	{"golang.org/x/text", []string{"loader", "schemas"}, nil, "carets need the width of text, and schema errors their printer"},
 	{"github.com/google/go-cmp", nil, []string{"*"}, "tests compare; a program decides"},
+	{"github.com/creack/pty", nil, []string{"cmd/oma"}, "the prompt is tested at a terminal"},
 	{"github.com/rogpeppe/go-internal", nil, []string{"cmd/oma"}, "scripts test the command as people use it"},
 }
 

@@ -247,6 +247,7 @@ func (q *question) result(j *runtime.Checked) *checkResult {
 	for _, g := range q.c.plan.Agent(r.AgentName).Tools {
 		if g.Name == r.ToolName {
 			r.GrantedBy = g.GrantedBy
+			r.NeedsConfirmation = g.Consequential && r.Allowed && runtime.Confirms(q.c.plan)
 		}
 	}
 	return r

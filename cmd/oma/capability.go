@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
 )
 
 // overviewDoc is the document explain prints without a path.
@@ -76,6 +77,12 @@ func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 		line("budget", fmt.Sprintf("%d tokens of its own", c.MaxTokenBudget))
 	}
 	line("budget", budgetsText(c.Budgets)+", of the run")
+	for _, r := range c.Before {
+		line("before", beforeText(r))
+	}
+	if c.Confirmed {
+		line("needs", confirmationText+", for consequential calls")
+	}
 	line("door", strings.Join(c.Door, " > "))
 	for i := range c.Tools {
 		v.toolText(w, &c.Tools[i])
@@ -83,6 +90,15 @@ func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 	for _, e := range c.Enforcement {
 		line("promise", fmt.Sprintf("%-12s %-16s %s", e.Control, e.Level, e.Mechanism))
 	}
+}
+
+// beforeText says where a rule of approvals stands before an agent's work.
+func beforeText(r runtime.BoundaryRule) string {
+	of := "its task, before it starts"
+	if r.Scope == spec.ScopePlan {
+		of = "the plan"
+	}
+	return fmt.Sprintf("%s %s, over %s", r.Name, r.Action, of)
 }
 
 func (v *explained) toolText(w io.Writer, t *runtime.ToolAccess) {
@@ -111,6 +127,7 @@ func (v *explained) toolText(w io.Writer, t *runtime.ToolAccess) {
 		}
 		inner("rule", text)
 	}
+	inner("asks", strings.Join(t.Asks, ", "))
 	switch {
 	case t.Default == "ungated":
 		inner("permits", "its grant: no gates are declared")

@@ -20,8 +20,9 @@ func (a *app) policyCheckCommand() *cobra.Command {
 		Use:   "check FILE|PLAN",
 		Short: "Judge one call as a run would, and make none",
 		Long: "Check judges one call with the functions that judge the calls of a run: granted, decoded, valid, its paths in their\n" +
-			"shown form, then every rule. It ends 0 when the call may run, 1 when it may not, 2 when the question or the team is\n" +
-			"not valid. A run can refuse more: it has a budget, and it protects its own state folder besides.",
+			"shown form, then every rule. It ends 0 when the call may run, 6 when it would wait for a person, 1 when it may not run,\n" +
+			"and 2 when the question or the team is not valid. A run can refuse more: it has a budget, it protects its own state\n" +
+			"folder besides, and it may need a plan that a person has approved.",
 		Example: `  oma policy check team.yaml --agent reviewer --tool file_read --input '{"path": "deploy/server.key"}'`,
 		Args:    argsExactly(1, "one team file or saved plan"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.policyCheck(cmd.Context(), args[0], &f) },
@@ -42,6 +43,9 @@ type checkResult struct {
 	Digest    string          `json:"inputDigest,omitempty"`
 	spec.Decision
 	Text string `json:"text,omitempty"` // what the model is told
+	// NeedsConfirmation says that a run denies the call all the same until a person has approved the plan. Of a call that
+	// rules ask about, it is false: to approve that call is enough.
+	NeedsConfirmation bool `json:"needsConfirmation,omitempty"`
 }
 
 func (a *app) policyCheck(ctx context.Context, path string, f *callFlags) error {
@@ -57,12 +61,20 @@ func (a *app) policyCheck(ctx context.Context, path string, f *callFlags) error 
 	if err := a.print(f.output, r, func(out io.Writer) { a.checkText(out, r) }); err != nil || r.Allowed {
 		return err
 	}
+	if r.Waits() {
+		return ended(runtime.ExitSuspended)
+	}
 	return ended(runtime.ExitFailed)
 }
 
 func (a *app) checkText(w io.Writer, r *checkResult) {
 	verdict := "may run"
-	if !r.Allowed {
+	switch {
+	case r.NeedsConfirmation:
+		verdict = "may run once a person has approved the plan"
+	case r.Waits():
+		verdict = "may run if a person approves it"
+	case !r.Allowed:
 		verdict = "may not run"
 	}
 	fmt.Fprintf(w, "%s %s: %s\n", r.AgentName, r.ToolName, verdict)
@@ -71,7 +83,22 @@ func (a *app) checkText(w io.Writer, r *checkResult) {
 	line("role", r.Role)
 	line("input", string(r.Input))
 	a.decisionText(w, "  ", &r.Decision)
+	if r.NeedsConfirmation {
+		line("needs", confirmationText)
+	}
 }
+
+// setsText names the marks of a decision.
+func setsText(d *spec.Decision) string {
+	s := strings.Join(d.Marks, ", ")
+	if s != "" && d.Waits() {
+		s += ", if it runs"
+	}
+	return s
+}
+
+// confirmationText is what stands before the consequential calls of some runs.
+const confirmationText = "a plan that a person has approved (approvals.requireConsequentialConfirmation)"
 
 // lines gives what writes one named value a line. An empty value is left out. What is in it comes from outside: its
 // further lines stand below the first, where none can pass for a line of its own.
@@ -104,10 +131,11 @@ func (a *app) decisionText(w io.Writer, indent string, d *spec.Decision) {
 	}
 	if d.Gated {
 		line("gate", d.GateAction+", "+d.GateOutcome)
+		line("person", d.Approval)
 	} else if d.Refused == "" {
 		line("gate", "none: the team declares no gates")
 	}
 	line("reason", d.Reason)
-	line("sets", strings.Join(d.Marks, ", "))
+	line("sets", setsText(d))
 	line("again", d.Reproduce)
 }

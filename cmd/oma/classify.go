@@ -113,11 +113,15 @@ func (a *app) levels(team string, stdin bool) ([]shell.Level, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []shell.Level
-	for _, l := range c.plan.Gates.Levels {
+	return levelsOf(c.plan), nil
+}
+
+// levelsOf gives the levels of a plan.
+func levelsOf(p *spec.Plan) (out []shell.Level) {
+	for _, l := range p.Gates.Levels {
 		out = append(out, shell.Level{Match: l.Match, Level: l.Level, Reason: l.Reason, Override: l.Override})
 	}
-	return out, nil
+	return out
 }
 
 // classifier answers one command after the other and keeps none.

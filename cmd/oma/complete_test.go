@@ -18,7 +18,7 @@ func TestCompletion(t *testing.T) {
 		{"gate --format ", "text json junit github :4"},
 		{"gate -o ", "text json junit github :4"},
 		{"gate ", "json :8"},
-		{"schema ", "Cassette Event Plan Policy PolicyTest Receipt Team :4"},
+		{"schema ", "ApprovalDecision ApprovalRequest Cassette Event Plan Policy PolicyTest Receipt Team :4"},
 		{"policy check --tool ", strings.Join(catalog().Names(), " ") + " :4"},
 		{"policy check ", "yaml yml json :8"},
 		{"policy explain ", "yaml yml json :8"},

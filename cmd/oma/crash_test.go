@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -138,7 +139,8 @@ func receiptFacts(t *testing.T, path string) map[string]any {
 }
 
 // CK-01, CK-02: a run whose process is killed at any event goes on by itself. What has a result does not happen again,
-// what may have happened happens at most once, and the receipt is the one of a run that nobody killed.
+// what may have happened happens again only if a person has looked and says so, and the receipt is the one of a run that
+// nobody killed.
 func TestKilledProcessGoesOn(t *testing.T) {
 	oma, err := exec.LookPath("oma")
 	if err != nil {
@@ -153,7 +155,7 @@ func TestKilledProcessGoesOn(t *testing.T) {
 	if events < 50 {
 		t.Fatalf("%d events\n%s", events, out)
 	}
-	same, unsure := 0, 0
+	same, again, unsure := 0, 0, 0
 	step, n := 1, rounds(t)
 	if n == 0 { // a few: with the race detector every process takes a second to start
 		step, n = 9, 1
@@ -176,6 +178,11 @@ func TestKilledProcessGoesOn(t *testing.T) {
 			t.Fatal(runs, err)
 		}
 		out, code = attempt(t, dir, oma, "resume", "--state", dir+"-state", "--receipt", dir+"-receipt.json", "-o", "ndjson", runs[0].Name())
+		asked := ""
+		if code == runtime.ExitSuspended {
+			asked = look(t, dir, oma)
+			out, code = attempt(t, dir, oma, "resume", "--state", dir+"-state", "--receipt", dir+"-receipt.json", "-o", "ndjson", runs[0].Name())
+		}
 		if code != 0 && !(code == 2 && strings.Contains(out, "the run has ended") && exists(dir+"-receipt.json")) {
 			t.Fatalf("at event %d: resume ends %d\n%s", k, code, out)
 		}
@@ -196,7 +203,10 @@ func TestKilledProcessGoesOn(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("at event %d: the gate ends %d\n%s", k, code, out2)
 		}
-		if strings.Contains(out, "was not run again") || strings.Contains(out, `"repeated":`) {
+		if asked == "approve" {
+			again++
+		}
+		if asked == "reject" || strings.Contains(out, `"repeated":`) {
 			unsure++
 			continue
 		}
@@ -208,10 +218,37 @@ func TestKilledProcessGoesOn(t *testing.T) {
 		}
 		same++
 	}
-	t.Logf("%d events: %d the same, %d with something that nobody could know", events, same, unsure)
+	t.Logf("%d events: %d the same, %d of them with a call that a person let be made again, %d with something that had happened", events, same, again, unsure)
 	if same < 5 && step == 1 {
 		t.Errorf("only %d were compared", same)
 	}
+}
+
+// look is a person who was asked whether a call is to be made again: they see whether it has written its line, and say so.
+func look(t *testing.T, dir, oma string) string {
+	t.Helper()
+	out, _ := attempt(t, dir, oma, "approvals", "--state", dir+"-state", "-o", "json")
+	var waiting struct {
+		Approvals []struct {
+			ID      string               `json:"id"`
+			Content spec.ApprovalContent `json:"content"`
+		} `json:"approvals"`
+	}
+	if err := json.Unmarshal([]byte(out), &waiting); err != nil || len(waiting.Approvals) != 1 || !waiting.Approvals[0].Content.Again {
+		t.Fatalf("%v: nobody is asked about the one call in flight:\n%s", err, out)
+	}
+	var input struct{ Command string }
+	if err := json.Unmarshal(waiting.Approvals[0].Content.Input, &input); err != nil {
+		t.Fatal(err)
+	}
+	verdict := "approve"
+	if log, _ := os.ReadFile(filepath.Join(dir, "work", "log")); strings.Contains(string(log), strings.Fields(input.Command)[1]) { // there may be none yet
+		verdict = "reject"
+	}
+	if out, code := attempt(t, dir, oma, verdict, "--state", dir+"-state", "--reviewer", "somebody", waiting.Approvals[0].ID); code != 0 {
+		t.Fatalf("%s ends %d\n%s", verdict, code, out)
+	}
+	return verdict
 }
 
 // rounds is how often a process is killed at each event; it never dies at quite the same moment. make crash asks for more,

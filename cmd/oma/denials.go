@@ -51,13 +51,24 @@ func (a *app) denialsText(w io.Writer, all *denials) {
 		fmt.Fprintln(w, "no call was denied or refused")
 	}
 	for _, d := range all.Denials {
-		what := "denied"
-		if d.Refused != "" {
-			what = "refused"
-		}
-		fmt.Fprintf(w, "%d  %s %s: %s\n", d.Seq, a.outside(d.Agent), a.outside(d.ToolName), what)
+		fmt.Fprintf(w, "%d  %s: %s\n", d.Seq, a.outside(joined(" ", d.Scope, d.Agent, d.ToolName)), outcome(&d.Decision))
 		line := a.lines(w, "  ")
 		line("task", d.TaskID)
 		a.decisionText(w, "  ", &d.Decision)
 	}
+}
+
+// outcome is what became of a call, or of a plan or task that rules were asked about.
+func outcome(d *spec.Decision) string {
+	switch {
+	case d.Refused != "":
+		return "refused"
+	case d.Waits():
+		return "waits for a person"
+	case d.Asks(): // approved, rejected or expired
+		return d.Approval
+	case d.Allowed():
+		return "allowed"
+	}
+	return "denied"
 }

@@ -33,7 +33,7 @@ func call(t *testing.T, cols int, args ...string) (stdout, stderr string, code i
 			return "", false
 		},
 		now:   func() time.Time { now = now.Add(time.Millisecond); return now },
-		newID: func() string { return "run_test" }}
+		newID: func() string { return "run_test" }, login: func() string { return "tester" }}
 	if cols > 0 {
 		a.size = func() (int, int) { return cols, 24 }
 	}

@@ -59,6 +59,8 @@ func meaning(code int) string {
 		return "governance is not satisfied"
 	case runtime.ExitCeiling:
 		return "a ceiling ended the run"
+	case runtime.ExitSuspended:
+		return "it waits for a person"
 	case runtime.ExitDenied:
 		return "a call was denied"
 	case runtime.ExitRelease:

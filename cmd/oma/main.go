@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -27,7 +28,8 @@ const gcPercent = 200
 
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, now: time.Now, newID: randomID,
-		size: sizeOf(os.Stderr), tick: everySecond, signals: true, closed: closeProcess(), environment: hiddenEnvironment(os.Environ())}
+		size: sizeOf(os.Stderr), tick: everySecond, signals: true, asks: term.IsTerminal(int(os.Stdin.Fd())), discard: discardTyped, login: login,
+		closed: closeProcess(), environment: hiddenEnvironment(os.Environ())}
 	if a.environment != nil {
 		a.lookup = func(name string) (string, bool) { v, ok := a.environment[name]; return v, ok }
 	}
@@ -54,7 +56,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "off", "commentary on standard error: off, error, warn, info, debug, trace")
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(),
+	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.approvalsCommand(), a.approveCommand(), a.rejectCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(),
 		a.explainCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand())
 	complete(cmd)
 	strictCompletion(cmd)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -8,18 +9,37 @@ import (
 	"unicode"
 
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
 )
 
-// nextLine is what to type next: to go on with a run that was stopped, else to have its receipt judged.
+// nextLine is what to type next: to go on with a run that was stopped or that waits, else to have its receipt judged.
 func (s *execution) nextLine(res *runtime.Result, path string) string {
-	if s.log == nil || !res.Stopped {
-		return s.gateLine(path)
+	if s.goesOn(res) {
+		return s.line(s.id, "resume")
 	}
-	words := []string{"oma", "resume"}
+	return s.gateLine(path)
+}
+
+// goesOn says that a later attempt can go on with the run.
+func (s *execution) goesOn(res *runtime.Result) bool {
+	return s.log != nil && (res.Stopped || res.Suspended)
+}
+
+// line is a command about something in the state folder that this one was told.
+func (s *execution) line(what string, verb ...string) string {
+	words := append([]string{"oma"}, verb...)
 	if s.f.state != "" {
 		words = append(words, "--state", s.f.state)
 	}
-	return shellLine(append(words, s.id))
+	return shellLine(append(words, what))
+}
+
+// waiting says what to type about each request that waits.
+func (s *execution) waiting(r *spec.Receipt) {
+	for _, p := range r.PendingApprovals {
+		fmt.Fprintf(s.stderr, "waits for a person: %s\n  look:   %s\n  decide: %s\n      or: %s\n", s.outside(p.Scope+" at "+p.Boundary),
+			s.line(p.RequestID, "approvals", "show"), s.line(p.RequestID, "approve"), s.line(p.RequestID, "reject"))
+	}
 }
 
 // gateLine is what to type to have the run's receipt judged: with the yardstick that the run had, and with its log.

@@ -107,8 +107,9 @@ func planText(w io.Writer, p *spec.Plan) {
 	for _, l := range p.Gates.Levels {
 		levelText(w, &l)
 	}
+	approvalsText(w, p)
 	for _, r := range p.Release {
-		fmt.Fprintf(w, "release requires %s:\n    %s\n", r.Name, strings.ReplaceAll(strings.TrimSpace(r.That), "\n", "\n    "))
+		fmt.Fprintf(w, "release requires %s:\n    %s\n", named(r.Name), strings.ReplaceAll(escape(strings.TrimSpace(r.That)), "\n", "\n    "))
 	}
 	enforcementText(w, p.Enforcement)
 	policiesText(w, p.Policies)
@@ -130,7 +131,7 @@ func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	if len(ag.OutputSchema) > 0 {
 		schema = "yes"
 	}
-	fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, ag.Model, cwd, ag.MaxTurns)
+	fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, named(ag.Model), named(cwd), ag.MaxTurns)
 	fmt.Fprintf(w, "    asks %s\n", providerText(p.Providers[ag.Provider]))
 	fmt.Fprintf(w, "    callTimeout %s  outputSchema %s\n", ag.CallTimeout, schema)
 	for _, g := range ag.Tools {
@@ -175,6 +176,9 @@ func enforcementText(w io.Writer, all []spec.Control) {
 	}
 }
 
+// named is a name that a team file gives, where another line would pass for one of the program's.
+func named(name string) string { return escape(cutLine(name)) }
+
 // cutLine is the first line of a text, at 100 characters at most.
 func cutLine(text string) string {
 	line := firstLine(strings.TrimSpace(text))
@@ -203,7 +207,7 @@ func ruleText(w io.Writer, r *spec.PlanRule) {
 	if r.ReplacedFor != nil {
 		whose += ", not for " + strings.Join(r.ReplacedFor, ", ")
 	}
-	fmt.Fprintf(w, "  %-20s %-8s %s  %s\n", r.Name, r.Action, whose, on)
+	fmt.Fprintf(w, "  %-20s %-8s %s  %s\n", named(r.Name), r.Action, escape(whose), on)
 }
 
 // levelText shows what the team says of a shell command. One that lowers a risk stands out.
@@ -244,7 +248,8 @@ func limitsText(l *spec.Limits) string {
 		has  bool
 	}{{"env", l.Env != nil}, {"files", l.Files != nil}, {"origins", l.Origins != nil}, {"commands", l.Commands != nil},
 		{"maxTokenBudget", l.MaxTokenBudget > 0}, {"maxCostBudget", l.MaxCostBudget != nil}, {"maxDuration", l.MaxDuration > 0},
-		{"requiredRoles", len(l.RequiredRoles) > 0}, {"requireEnforced", len(l.RequireEnforced) > 0}} {
+		{"requiredRoles", len(l.RequiredRoles) > 0}, {"requireEnforced", len(l.RequireEnforced) > 0},
+		{"reviewers", len(l.Reviewers) > 0}, {"quorum", l.Quorum > 0}, {"separateApprover", l.SeparateApprover}} {
 		if k.has {
 			set = append(set, k.name)
 		}

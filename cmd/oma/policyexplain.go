@@ -108,7 +108,7 @@ func (a *app) receiptOf(path string) (*spec.Receipt, error) {
 
 // verdictWords says what forbids the call, or what permits it.
 func verdictWords(e *explanation, byDefault string) string {
-	var broken, forbid, permit []string
+	var broken, forbid, ask, permit []string
 	for _, r := range e.Looked {
 		name := fmt.Sprintf("rule %q", r.Name)
 		switch {
@@ -119,8 +119,10 @@ func verdictWords(e *explanation, byDefault string) string {
 			if runtime.Permits(r.Source) {
 				permit = append(permit, name)
 			}
-		case r.Action != spec.ActionWarn:
+		case r.Action == spec.ActionDeny:
 			forbid = append(forbid, name+" ("+r.Action+")")
+		case r.Action != spec.ActionWarn:
+			ask = append(ask, name+" ("+r.Action+")")
 		}
 	}
 	switch {
@@ -132,6 +134,8 @@ func verdictWords(e *explanation, byDefault string) string {
 		return "it may not run: a rule that fails denies, and so does " + strings.Join(broken, "; ")
 	case forbid != nil:
 		return "it may not run: forbidden by " + strings.Join(forbid, ", ")
+	case ask != nil:
+		return "it may run if a person approves it: asked for by " + strings.Join(ask, ", ")
 	case !e.Allowed && byDefault == spec.ActionDeny:
 		return "it may not run: no rule forbids it, and none permits it under gates.default: deny"
 	case !e.Allowed:
@@ -150,7 +154,7 @@ func (a *app) explainText(w io.Writer, e *explanation) {
 	line("task", e.TaskID)
 	line("input", string(e.Input))
 	line("reason", e.Reason)
-	line("sets", strings.Join(e.Marks, ", "))
+	line("sets", setsText(&e.Decision))
 	for _, r := range e.Looked {
 		fmt.Fprintf(w, "  rule %s (%s), %s: %s\n", r.Name, escape(r.Source), r.Action, r.Outcome)
 		inner := a.lines(w, "    ")
@@ -160,6 +164,9 @@ func (a *app) explainText(w io.Writer, e *explanation) {
 		}
 		inner("error", r.Error)
 		inner("mark", r.Mark)
+	}
+	if e.NeedsConfirmation {
+		line("needs", confirmationText)
 	}
 	line("again", e.Again)
 }

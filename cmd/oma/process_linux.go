@@ -19,6 +19,9 @@ import (
 // are. It does nothing against root.
 func closeProcess() bool { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) == nil }
 
+// discardTyped drops what was typed at the terminal on standard input and not read yet.
+func discardTyped() { unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH) } // it fails on what is no terminal
+
 // environmentFD names the file that holds the environment after the program has started itself again without one.
 const environmentFD = "OMA_ENVIRONMENT_FD"
 

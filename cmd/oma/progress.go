@@ -29,6 +29,9 @@ type progress struct {
 	tasks map[string]*taskProgress
 	order []string
 
+	asking bool // a question stands below: what there is to say is kept back
+	kept   strings.Builder
+
 	recalling bool // what is seen happened in an earlier attempt
 
 	causes []string // that were printed, of tasks that did not complete: alone, and after the agent's name
@@ -69,7 +72,7 @@ func (p *progress) recall(e *core.Effect, res *core.Result) {
 
 // watch is called on the engine's goroutine, one effect at a time.
 func (p *progress) watch(e *core.Effect, res *core.Result) {
-	if p.quiet || e.TaskID == "" {
+	if p.quiet || e.TaskID == "" && e.Kind != core.Approval {
 		return
 	}
 	p.mu.Lock()
@@ -82,6 +85,8 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 	case e.Kind == core.Note:
 		p.status(e, res)
 		return
+	case e.Kind == core.Approval:
+		p.approval(e, res)
 	case t == nil:
 		return
 	case e.Kind == core.ModelCall && res == nil:
@@ -90,7 +95,7 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 		used := t.usage(e.Request, res.Model.Response)
 		t.tokens += used.Total()
 		t.cost += p.prices[e.AgentName].Cost(used)
-	case e.Kind == core.Judge && res.Judged != nil && !res.Judged.Allowed(): // nil: the run was interrupted before
+	case e.Kind == core.Judge && res.Judged != nil && !res.Judged.Allowed() && !res.Judged.Waits(): // nil: the run was interrupted before
 		t.denied++
 		p.line("%s: denied %s: %s", e.AgentName, e.Call.Name, firstLine(res.Judged.Text))
 	case e.Kind == core.ToolCall && res == nil:
@@ -99,8 +104,33 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 	p.redraw()
 }
 
+// approval says what people are asked, and what they said.
+func (p *progress) approval(e *core.Effect, res *core.Result) {
+	what := "the plan"
+	switch {
+	case e.Call != nil:
+		what = e.AgentName + ": " + e.Call.Name
+	case e.Task != nil:
+		what = e.AgentName + ": the start"
+	}
+	switch {
+	case res == nil:
+		p.line("%s waits for a person", what)
+	case res.Approval == nil || res.Cancelled:
+	case res.Approval.Decision == spec.ApprovalExpired:
+		p.line("%s was approved by nobody in time", what)
+	default:
+		p.line("%s was %s", what, res.Approval.Decision)
+	}
+}
+
 func (p *progress) status(e *core.Effect, res *core.Result) {
 	s := e.Status
+	if s.StopReason == spec.StopSuspended { // what it waits for was said
+		p.drop(e.TaskID)
+		p.redraw()
+		return
+	}
 	switch s.Status {
 	case spec.TaskInProgress:
 		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At}
@@ -180,7 +210,31 @@ func (p *progress) line(format string, args ...any) {
 	if p.recalling {
 		return
 	}
-	p.write(p.app.outside(p.redact(fmt.Sprintf(format, args...))) + "\n")
+	text := p.app.outside(p.redact(fmt.Sprintf(format, args...))) + "\n"
+	if p.asking {
+		p.kept.WriteString(text)
+		return
+	}
+	p.write(text)
+}
+
+// hold shows a question's text and keeps everything else back until it was answered. One that cannot be drawn over stands
+// where it is.
+func (p *progress) hold(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write(text)
+	p.asking = true
+}
+
+// release goes on below the question.
+func (p *progress) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking = false
+	p.write(p.kept.String())
+	p.kept.Reset()
+	p.redraw()
 }
 
 // maxLines is how many running tasks have a line at most; the rest are counted.
@@ -189,7 +243,7 @@ const maxLines = 8
 // redraw shows what is running now, in what the terminal has room for now: above the cursor's own line, and with one more
 // for the count. What does not fit on the screen could not be taken away again.
 func (p *progress) redraw() {
-	if !p.live || p.recalling {
+	if !p.live || p.recalling || p.asking {
 		return
 	}
 	cols, rows := p.app.size()

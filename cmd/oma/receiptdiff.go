@@ -27,7 +27,7 @@ type compared struct {
 
 // difference is one thing that two receipts say in two ways. An empty side does not say it.
 type difference struct {
-	Group string `json:"group"` // plan, conclusions, roles, decisions or spending
+	Group string `json:"group"` // plan, conclusions, roles, decisions, approvals or spending
 	What  string `json:"what"`
 	A     string `json:"a"`
 	B     string `json:"b"`
@@ -95,7 +95,7 @@ type sayings struct {
 
 // meaningOf leaves out what differs between any two runs: ids, times, durations and the digests made of them.
 func meaningOf(r *spec.Receipt) []sayings {
-	return []sayings{{"plan", planSaid(r)}, {"conclusions", concluded(r)}, {"roles", rolesSaid(r)}, {"decisions", decided(r)}, {"spending", spent(r)}}
+	return []sayings{{"plan", planSaid(r)}, {"conclusions", concluded(r)}, {"roles", rolesSaid(r)}, {"decisions", decided(r)}, {"approvals", approvalsSaid(r)}, {"spending", spent(r)}}
 }
 
 func planSaid(r *spec.Receipt) map[string]string {
@@ -148,7 +148,7 @@ func rolesSaid(r *spec.Receipt) map[string]string {
 func decided(r *spec.Receipt) map[string]string {
 	counts := map[string]int{}
 	for _, d := range r.Decisions {
-		what := []string{"task " + d.TaskID, d.Agent, d.ToolName, outcome(&d)}
+		what := []string{"task " + d.TaskID, d.Agent, d.ToolName, joined(" ", outcome(&d.Decision), d.Refused)}
 		var rules []string
 		for _, m := range d.Rules {
 			rules = append(rules, m.Name+" "+m.Outcome)
@@ -166,14 +166,13 @@ func decided(r *spec.Receipt) map[string]string {
 	return said
 }
 
-func outcome(d *spec.DecisionRecord) string {
-	switch {
-	case d.Refused != "":
-		return "refused " + d.Refused
-	case d.Allowed():
-		return "allowed"
+// approvalsSaid gives what people decided of each request, and who.
+func approvalsSaid(r *spec.Receipt) map[string]string {
+	said := map[string]string{}
+	for _, p := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
+		said[p.Scope+" at "+p.Boundary] = approvalText(&p)
 	}
-	return "denied"
+	return said
 }
 
 func spent(r *spec.Receipt) map[string]string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func (a *app) receiptShow(path string, f *receiptFlags) error {
 // for the gate.
 func (a *app) receiptText(w io.Writer, r *spec.Receipt) {
 	line := a.lines(w, "")
-	line("run", fmt.Sprintf("%s of team %s, attempt %d, %s, oma %s", r.RunID, r.Team.Name, r.Attempt, r.CreatedAt, r.Oma.Version))
+	line("run", fmt.Sprintf("%s of team %s, attempt %d%s, %s, oma %s", r.RunID, r.Team.Name, r.Attempt, by(r.Author), r.CreatedAt, r.Oma.Version))
 	line("plan", r.Plan.Digest)
 	for _, p := range r.Policies {
 		line("rules of", p.Name)
@@ -48,6 +49,12 @@ func (a *app) receiptText(w io.Writer, r *spec.Receipt) {
 		line("", t.Cause)
 	}
 	a.decidedText(w, r)
+	for _, p := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
+		line("approval", fmt.Sprintf("%s at %s: %s", p.Scope, p.Boundary, approvalText(&p)))
+	}
+	if r.ConfirmationRequired {
+		line("", "a person was to confirm the plan first, and none did")
+	}
 	line("spent", fmt.Sprintf("%d tokens, %s, %s", r.TotalTokens.Total(), costText(r.Cost), time.Duration(r.DurationMs)*time.Millisecond))
 	line("ceilings", ceilingsText(&r.Budgets))
 	for _, t := range r.Trees {
@@ -57,6 +64,28 @@ func (a *app) receiptText(w io.Writer, r *spec.Receipt) {
 	}
 	line("log", fmt.Sprintf("%d events, head %s", r.Evidence.Journal.Events, cmp.Or(r.Evidence.Journal.Head, "none: no log was kept")))
 	line("digest", r.Evidence.Digest)
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
+}
+
+// approvalText says what people decided, who, and what proves that it was them.
+func approvalText(p *spec.ApprovalRecord) string {
+	text := p.Decision
+	for i, v := range p.Votes {
+		text += map[bool]string{true: " by ", false: ", "}[i == 0] + joined(": ", v.Reviewer, v.Reason)
+	}
+	switch {
+	case len(p.Votes) == 0:
+		return text
+	case p.Authenticated:
+		return text + " (signed)"
+	}
+	return text + " (by their own word)"
 }
 
 // decidedText counts the calls, and what each rule did.

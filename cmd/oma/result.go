@@ -53,8 +53,13 @@ func (s *execution) finish(res *runtime.Result, path string, broke error) error 
 		d := denialsOf(res.Receipt)
 		s.denialsText(s.stderr, &d)
 	}
-	if !s.f.quiet && path != "" {
+	if s.log != nil && !s.f.quiet {
+		s.waiting(res.Receipt)
+	}
+	if !s.f.quiet && (path != "" || s.goesOn(res)) {
 		fmt.Fprintln(s.stderr, "next: "+s.outside(s.wiring.redactor.Text(s.nextLine(res, path))))
+	}
+	if !s.f.quiet && path != "" {
 		fmt.Fprintf(s.stderr, "receipt: %s\n", path)
 	}
 	if err != nil {

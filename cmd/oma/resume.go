@@ -22,10 +22,10 @@ func (a *app) resumeCommand() *cobra.Command {
 	var drift bool
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Go on with a run that was stopped, or whose process is gone",
-		Long: "Resume tells the run's log again, so that nothing which has a result happens twice, and goes on from there. A call\n" +
-			"that was in flight when the process ended is made again if its tool only reads; any other may have taken effect and\n" +
-			"is not, which the model is told.",
+		Short: "Go on with a run that was stopped, that waited for a person, or whose process is gone",
+		Long: "Resume tells the run's log again, so that nothing which has a result happens twice, and goes on from there. What people\n" +
+			"have decided since takes place. A call that was in flight when the process ended is made again if its tool only reads;\n" +
+			"of any other, which may have taken effect, a person is asked.",
 		Args: argsExactly(1, "one run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.changed = cmd.Flags().Changed
@@ -41,6 +41,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long calls in flight may take after the first Ctrl-C or SIGTERM")
 	fl.StringVar(&f.failOn, "fail-on", "", "end 8 on: denied")
 	fl.BoolVar(&f.requireGovernance, "require-governance", false, "end 4 unless the governance conclusion is satisfied")
+	fl.BoolVar(&f.noInput, "no-input", false, "ask nobody at the terminal: what needs a person suspends the run")
 	fl.BoolVar(&drift, "accept-drift", false, "go on by the plan as it was made, though files it was made from have changed")
 	return cmd
 }
@@ -96,6 +97,7 @@ func (a *app) again(ctx context.Context, id string, f *runFlags, drift bool) (*e
 	}
 	s, err := a.execution(c, f, id)
 	if err == nil {
+		s.author = run.Author
 		err = a.hideSecrets(s.wiring) // the program may start itself again, which must not count
 	}
 	if err == nil {

@@ -70,6 +70,9 @@ func (a *app) prepare(path string, f *runFlags, ceilings spec.Budgets) (*executi
 	if err := priced(c.plan, ceilings); err != nil {
 		return nil, err
 	}
+	if s.author, err = a.starter(f.author, c.plan.Approvals); err != nil {
+		return nil, err
+	}
 	a.narrowing(c.plan.Budgets, ceilings)
 	return s, a.hideSecrets(s.wiring)
 }
@@ -130,6 +133,7 @@ type execution struct {
 	kept     *recording    // the log, once the run is driven
 	past     *runtime.Past // nil: this is the first attempt
 	receipt  string
+	author   string // who started the run, by their own word
 	wiring   *wiring
 	progress *progress
 }
@@ -214,7 +218,11 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 		Known: catalog().Tools, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
 		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,
-		Retrace: s.c.retrace(), Past: s.past, Told: s.told, Drift: s.c.drift}
+		Retrace: s.c.retrace(), Past: s.past, Told: s.told, Drift: s.c.drift,
+		Author: s.author, People: &people{execution: s, drain: sig.drain}}
+	if s.f.journalRedact || s.past != nil && s.past.Redacted {
+		o.Withhold = s.wiring.redactor
+	}
 	if s.log != nil {
 		s.kept = s.record()
 		o.Journal = s.kept

@@ -14,7 +14,8 @@ type runFlags struct {
 	teamFlags
 	output, receipt, state, record, dir string
 	noJournal, quiet, explainDenials    bool
-	again                               bool
+	again, noInput, journalRedact       bool
+	author                              string
 	maxTokens                           int64
 	maxCost, failOn                     string
 	maxDuration, grace                  time.Duration
@@ -40,7 +41,10 @@ func (a *app) runCommand() *cobra.Command {
 	fl.StringVar(&f.receipt, "receipt", "", "where to write the receipt (default: in the state folder)")
 	fl.StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
 	fl.BoolVar(&f.noJournal, "no-journal", false, "keep no event log")
+	fl.BoolVar(&f.journalRedact, "journal-redact", false, "keep nothing that looks like a secret in the event log: the run goes on between tasks only")
 	fl.BoolVar(&f.again, "again", false, "run a saved plan that was run before")
+	fl.StringVar(&f.author, "author", "", "who starts the run (OMA_AUTHOR; default: the user's name): approvals may want somebody else")
+	fl.BoolVar(&f.noInput, "no-input", false, "ask nobody at the terminal: what needs a person suspends the run")
 	fl.StringVar(&f.record, "record", "", "write a cassette of the run to this new file")
 	fl.StringVar(&f.dir, "dir", "", "for a saved plan: the folder its inputs are in (default: the plan's own)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print the result only")
@@ -62,6 +66,8 @@ func (f *runFlags) ceilings() (spec.Budgets, error) {
 		return b, usage("--max-token-budget %d: a ceiling is a number above 0", f.maxTokens)
 	case f.changed("max-duration") && f.maxDuration <= 0:
 		return b, usage("--max-duration %s: a ceiling is a time above 0", f.maxDuration)
+	case f.journalRedact && f.noJournal:
+		return b, usage("--journal-redact and --no-journal: there is no log to redact")
 	case f.grace < 0:
 		return b, usage("--grace %s is below 0", f.grace)
 	}

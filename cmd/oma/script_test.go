@@ -25,7 +25,8 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ends": ends, "forge": forge, "jsonlines": jsonlines, "keypair": keypair,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"declare": declare, "ends": ends, "forge": forge, "jsonlines": jsonlines,
+			"keep": keep, "keypair": keypair,
 			"mockserver": mockserver, "reproduced": reproduced, "value": value, "waitfor": waitfor},
 		Setup: func(env *testscript.Env) error {
 			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log

@@ -67,7 +67,7 @@ func (s *execution) open(ctx context.Context, ceilings spec.Budgets) error {
 	if err := s.leaveOrigin(ceilings); err != nil { // first: a run that is in the store can go on
 		return err
 	}
-	if s.log, err = s.store.Begin(ctx, journal.Run{ID: s.id, Team: s.c.plan.Team.Name, Plan: s.c.plan.Digest, Core: build().Version}); err != nil {
+	if s.log, err = s.store.Begin(ctx, journal.Run{ID: s.id, Team: s.c.plan.Team.Name, Plan: s.c.plan.Digest, Core: build().Version, Author: s.author}); err != nil {
 		return fmt.Errorf("the run cannot be recorded: %w", err)
 	}
 	if err := s.once(ctx, true); err != nil { // two were started at once, and both had looked
@@ -76,7 +76,7 @@ func (s *execution) open(ctx context.Context, ceilings spec.Budgets) error {
 	return nil
 }
 
-// leaveOrigin writes what a later attempt starts from.
+// leaveOrigin writes what a later attempt starts from. The plan is, byte for byte, what oma plan --out writes.
 func (s *execution) leaveOrigin(ceilings spec.Budgets) error {
 	plan, err := s.c.plan.Encode()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *execution) leaveOrigin(ceilings spec.Budgets) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeFile(filepath.Join(s.folder, planName), plan), writeFile(filepath.Join(s.folder, originName), from))
+	return errors.Join(writeFile(filepath.Join(s.folder, planName), append(plan, '\n')), writeFile(filepath.Join(s.folder, originName), from))
 }
 
 // once refuses to run a saved plan that was run before, unless that is asked for: what it does would be done twice. Once
@@ -155,12 +155,13 @@ func (r *recording) Append(record []byte) error {
 
 func (r *recording) Close() error { return r.Sync() }
 
-// keep puts the copy in its place. False: there is none.
+// keep puts the copy in its place. False: there is none. It is not flushed to disk, unlike the store: where a loss of power
+// takes some of it, the gate fails, and oma runs show --events gives it again.
 func (r *recording) keep(path string) bool {
 	if r == nil || r.file == nil {
 		return false
 	}
-	err := errors.Join(r.copy.Flush(), r.file.Sync())
+	err := r.copy.Flush()
 	if err == nil {
 		err = os.Rename(r.file.Name(), path)
 	}
@@ -189,8 +190,11 @@ func (s *execution) settle(ctx context.Context, res *runtime.Result) (err error)
 	}
 	if res != nil {
 		status, ended := journal.StatusEnded, s.now()
-		if res.Stopped {
+		switch {
+		case res.Stopped:
 			status, ended = journal.StatusInterrupted, time.Time{}
+		case res.Suspended:
+			status, ended = journal.StatusSuspended, time.Time{}
 		}
 		// The status comes last: a run that has ended has all that is left of it.
 		err = errors.Join(s.export(ctx), s.log.SetStatus(ctx, status, res.Receipt.ExitCodes[0], ended))
@@ -209,7 +213,7 @@ func (s *execution) export(ctx context.Context) error {
 	}
 	return writeTo(filepath.Join(s.folder, logName), func(w io.Writer) error {
 		if err := s.store.Export(ctx, s.id, w); err != nil {
-			return fmt.Errorf("the event log cannot be read back: %w", err)
+			return fmt.Errorf("the event log cannot be copied: %w", err)
 		}
 		return nil
 	})

@@ -33,6 +33,9 @@ type worker struct {
 // work runs one task to its end.
 func (r *run) work(f Flow, t *task) {
 	w := r.worker(t)
+	if !r.dispatched(f, t) {
+		return
+	}
 	t.Status = spec.TaskInProgress
 	r.note(f, t)
 	t.StartedAt = r.now
@@ -45,9 +48,12 @@ func (r *run) work(f Flow, t *task) {
 	inner, stop := w.timeout(f)
 	w.loop(inner)
 	stop()
-	t.Status = spec.TaskFailed
-	if t.StopReason == spec.StopCompleted {
+	switch t.StopReason {
+	case spec.StopCompleted:
 		t.Status = spec.TaskCompleted
+	case spec.StopSuspended: // it is still at work
+	default:
+		t.Status = spec.TaskFailed
 	}
 	r.note(f, t)
 	t.EndedAt = r.now
@@ -82,7 +88,8 @@ func (w *worker) mark(marks []string) {
 	}
 }
 
-// situation is what rules can see of what came before. It is taken over by nobody: what it shares only grows.
+// situation is what rules can see of what came before. Nobody may keep it: a call that waited for a person changes in the
+// history once it is decided.
 func (w *worker) situation() spec.Situation {
 	recent := w.history[max(len(w.history)-policies.MaxHistory, 0):]
 	return spec.Situation{Marks: slices.Clip(w.t.Marks), History: slices.Clip(recent), Budget: w.ledger.Remaining()}
@@ -147,7 +154,9 @@ func (w *worker) reserve(f Flow) (policies.Hold, bool) {
 }
 
 // over says that nothing this task asks for will be done any more.
-func (w *worker) over() bool { return w.timedOut || w.stop == "duration" || w.stop == "cancelled" }
+func (w *worker) over() bool {
+	return w.timedOut || w.stop == "duration" || w.stop == StopCancelled || w.stop == StopSuspended
+}
 
 // ask makes one model call and settles it. nil: the task has ended.
 func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
@@ -325,8 +334,10 @@ func (w *worker) endCancelled() bool {
 		return w.end(spec.StopTimeout, "the agent's timeout has passed")
 	case w.stop == "duration":
 		return w.endBudget("duration", "the run's time is up")
+	case w.stop == StopSuspended:
+		return w.end(spec.StopSuspended, "it waits for a person's approval")
 	}
-	w.halt("cancelled")
+	w.halt(StopCancelled)
 	return w.end(spec.StopCancelled, "the run was cancelled")
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -10,24 +11,36 @@ import (
 const maxCalls = 64
 
 // calls judges the calls of one turn one after another, in the model's order, then runs the allowed ones together, as
-// many at once as the agent may, and answers every one of them in the model's order.
+// many at once as the agent may, and answers every one of them in the model's order. Where a call waits for people and
+// would set marks, those after it are judged once that is decided: they must not slip by what its marks forbid.
 func (w *worker) calls(f Flow, turn int, calls []spec.ToolCall) {
 	answers := make([]spec.Message, len(calls))
-	var todo []pending
+	var todo, asks []*pending
 	for i, c := range calls {
 		answers[i] = spec.Message{Role: spec.RoleTool, ToolCallID: c.ID, ToolName: c.Name, IsError: true}
 		if i >= maxCalls {
 			answers[i].Text = w.refuse(c, "too-many", fmt.Sprintf("not run: at most %d calls a turn are taken", maxCalls))
 			continue
 		}
-		p := pending{index: i, id: fmt.Sprintf("%s/%d/call/%d", w.t.Task.ID, turn, i+1), call: c}
-		if text, ok := w.judge(f, &p); ok {
+		if w.stop == StopSuspended { // nothing is decided about it: a later attempt judges it
+			answers[i].Text = "not run: nobody has approved a call before it yet"
+			continue
+		}
+		p := &pending{index: i, id: fmt.Sprintf("%s/%d/call/%d", w.t.Task.ID, turn, i+1), call: c}
+		w.judge(f, p)
+		switch j := p.judged; {
+		case j.Allowed():
 			todo = append(todo, p)
-		} else {
-			answers[i].Text = text
+		case j.Waits():
+			if asks = append(asks, p); len(j.Marks) > 0 {
+				w.act(f, todo, asks, answers)
+				todo, asks = nil, nil
+			}
+		default:
+			answers[i].Text = j.Text
 		}
 	}
-	w.act(f, todo, answers)
+	w.act(f, todo, asks, answers)
 	for _, a := range answers {
 		w.say(a)
 	}
@@ -35,15 +48,17 @@ func (w *worker) calls(f Flow, turn int, calls []spec.ToolCall) {
 
 // pending is a call that was judged.
 type pending struct {
-	index  int // among the turn's calls
-	fact   int // among the task's facts
-	id     string
-	call   spec.ToolCall
-	judged *Judged
+	index    int // among the turn's calls
+	fact     int // among the task's facts
+	past     int // in the task's history
+	decision int // among the run's decisions
+	id       string
+	call     spec.ToolCall
+	judged   *Judged
 }
 
-// judge asks the door. When the call may not run, text is what the model is told.
-func (w *worker) judge(f Flow, p *pending) (text string, ok bool) {
+// judge asks the door.
+func (w *worker) judge(f Flow, p *pending) {
 	res := f.Do(&Effect{Kind: Judge, ID: p.id + "/judge", TaskID: w.t.Task.ID, AgentName: w.agent.Name,
 		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Arguments: p.call.Arguments, Situation: w.situation()}})
 	w.clock(res)
@@ -51,32 +66,59 @@ func (w *worker) judge(f Flow, p *pending) (text string, ok bool) {
 	if res.Cancelled || p.judged == nil {
 		p.judged = &Judged{Decision: spec.Decision{Refused: "cancelled"}, Text: "not run: the run was cancelled"}
 	}
-	p.fact = w.decided(p.call, p.judged)
-	return p.judged.Text, p.judged.Allowed()
+	p.decision, p.fact, p.past = len(w.out.Decisions), len(w.t.Calls), len(w.history)
+	w.decided(p.call, p.judged)
 }
 
-// decided records one judgement and gives its place among the task's facts.
-func (w *worker) decided(c spec.ToolCall, j *Judged) int {
+// decided records one judgement.
+func (w *worker) decided(c spec.ToolCall, j *Judged) {
 	w.out.Decisions = append(w.out.Decisions, spec.DecisionRecord{Seq: len(w.out.Decisions) + 1, TaskID: w.t.Task.ID,
 		Agent: w.agent.Name, ToolName: c.Name, ToolCallID: c.ID, Decision: j.Decision, InputDigest: j.InputDigest,
 		ElapsedMicros: j.ElapsedMicros})
-	fact := CallFact{ToolName: c.Name, Input: j.Canonical, Action: spec.ActionAllow, IsError: true}
-	switch {
-	case j.Allowed():
-		w.t.ToolCalls.Allowed++
-	case j.Refused != "":
-		fact.Action = "refused"
-		w.t.ToolCalls.Refused++
-	default:
-		fact.Action = spec.ActionDeny
-		w.t.ToolCalls.Denied++
-	}
+	w.count(c.Name, &j.Decision)
+	fact := CallFact{ToolName: c.Name, Input: j.Canonical, Action: actionOf(&j.Decision), IsError: true}
 	w.t.Calls = append(w.t.Calls, fact)
 	if j.Refused == "" {
 		w.history = append(w.history, spec.HistoryCall{ToolName: fact.ToolName, Input: fact.Input, Action: fact.Action})
+	}
+	if j.Allowed() {
 		w.mark(j.Marks)
 	}
-	return len(w.t.Calls) - 1
+}
+
+func (w *worker) count(name string, d *spec.Decision) {
+	if w.confirms && w.consequential(name) {
+		w.out.Unconfirmed = w.out.Unconfirmed || d.Refused == RefusedUnconfirmed
+		w.out.Denied = w.out.Denied || d.Refused == "" && !d.Allowed() && !d.Waits()
+	}
+	sums := &w.t.ToolCalls
+	switch {
+	case d.Allowed():
+		sums.Allowed++
+	case d.Waits():
+		sums.Suspended++
+	case d.Refused != "":
+		sums.Refused++
+	default:
+		sums.Denied++
+	}
+}
+
+func (w *worker) consequential(name string) bool {
+	return slices.ContainsFunc(w.agent.Tools, func(g spec.Grant) bool { return g.Name == name && g.Consequential })
+}
+
+// actionOf is a decision as later rules and release requirements see it.
+func actionOf(d *spec.Decision) string {
+	switch {
+	case d.Allowed():
+		return spec.ActionAllow
+	case d.Waits():
+		return spec.ActionSuspend
+	case d.Refused != "":
+		return "refused"
+	}
+	return spec.ActionDeny
 }
 
 // refuse records a call that is answered without asking the door.
@@ -92,11 +134,22 @@ func (w *worker) refuseAll(calls []spec.ToolCall, code, text string) {
 	}
 }
 
-// act runs allowed calls on their own threads. The first ones start first.
-func (w *worker) act(f Flow, todo []pending, answers []spec.Message) {
-	limit, next, running := w.agent.MaxToolConcurrency, 0, 0
-	for next < len(todo) || running > 0 {
-		for next < len(todo) && running < limit {
+// act runs allowed calls on their own threads, the first ones first, and those that people approve once they have. Whoever
+// waits for a person keeps nobody from running.
+func (w *worker) act(f Flow, todo, asks []*pending, answers []spec.Message) {
+	limit, next, running, asking := w.agent.MaxToolConcurrency, 0, 0, len(asks)
+	for _, p := range asks {
+		f.Go(p.id+"/approval", func(f Flow) {
+			text, ok := w.confirm(f, p)
+			if answers[p.index].Text = text; ok {
+				todo = append(todo, p)
+			}
+			asking--
+		})
+	}
+	ready := func() bool { return next < len(todo) && running < limit }
+	for next < len(todo) || running+asking > 0 {
+		for ready() {
 			p := todo[next]
 			next++
 			running++
@@ -105,13 +158,25 @@ func (w *worker) act(f Flow, todo []pending, answers []spec.Message) {
 				running--
 			})
 		}
-		f.Await(func() bool { return running == 0 || next < len(todo) && running < limit })
+		f.Await(func() bool { return ready() || next == len(todo) && running+asking == 0 })
 	}
 }
 
-func (w *worker) run1(f Flow, p pending, answer *spec.Message) {
-	res := f.Do(&Effect{Kind: ToolCall, ID: p.id, TaskID: w.t.Task.ID, AgentName: w.agent.Name, Digest: p.judged.InputDigest,
-		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Canonical: p.judged.Canonical, InputDigest: p.judged.InputDigest}})
+// call is the effect of a call that was judged.
+func (w *worker) call(p *pending, id string) *Effect {
+	return &Effect{Kind: ToolCall, ID: id, TaskID: w.t.Task.ID, AgentName: w.agent.Name, Digest: p.judged.InputDigest,
+		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Canonical: p.judged.Canonical, InputDigest: p.judged.InputDigest}}
+}
+
+func (w *worker) run1(f Flow, p *pending, answer *spec.Message) {
+	id := p.id
+	res := f.Do(w.call(p, id))
+	for again := 1; res.Unsure; again++ { // each attempt that ended in the middle of it asks anew
+		if id = fmt.Sprintf("%s/again/%d", p.id, again); !w.repeat(f, p, id) {
+			break
+		}
+		res = f.Do(w.call(p, id))
+	}
 	w.clock(res)
 	if res.Cancelled || res.Tool == nil {
 		answer.Text = w.notFinished(res)
@@ -133,9 +198,7 @@ func (w *worker) notFinished(res Result) string {
 	if !res.Cancelled && res.Err != nil {
 		return "not run: " + res.Err.Message
 	}
-	if !w.over() {
-		w.halt("cancelled")
-	}
+	w.gaveUp()
 	return "not finished: cancelled"
 }
 

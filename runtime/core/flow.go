@@ -22,10 +22,12 @@ type Flow interface {
 // Kind says what an effect is.
 type Kind string
 
-// The kinds of effects. Judge, Tree and Note change nothing outside the run.
+// The kinds of effects. Judge, Boundary, Tree and Note change nothing outside the run.
 const (
 	ModelCall Kind = "model"
 	Judge     Kind = "judge"
+	Boundary  Kind = "boundary" // judges the plan, or a task before it starts
+	Approval  Kind = "approval" // asks people
 	ToolCall  Kind = "tool"
 	Timer     Kind = "timer"
 	Tree      Kind = "tree"
@@ -43,7 +45,11 @@ type Effect struct {
 
 	Request *spec.ModelRequest // ModelCall
 	Timeout spec.Duration      // ModelCall: of the call, with its retries; 0: none
-	Call    *Call              // Judge and ToolCall
+	Call    *Call              // Judge, ToolCall, and an Approval of a call
+	Scope   string             // Boundary and Approval: what it is about
+	Task    *spec.PlanTask     // Boundary and Approval of a task
+	Marks   []string           // Boundary: of the task
+	Ask     *Ask               // Approval
 	Delay   spec.Duration      // Timer
 	Status  *TaskStatus        // Note
 }
@@ -61,6 +67,14 @@ type Call struct {
 	InputDigest string
 }
 
+// Ask is what people are told beside what they decide about.
+type Ask struct {
+	Action string   // ask or suspend
+	Rules  []string // the names of those that ask
+	Reason string
+	Again  bool // the call may have taken effect already
+}
+
 // TaskStatus tells watchers and the log about a task.
 type TaskStatus struct {
 	Status     string          `json:"status"`
@@ -70,13 +84,19 @@ type TaskStatus struct {
 
 // Result is what came of an effect. At is the core's only clock.
 type Result struct {
-	At        int64            `json:"-"` // milliseconds since 1970; in the log it is the event's own
-	Cancelled bool             `json:"cancelled,omitempty"`
-	Err       *spec.ErrorInfo  `json:"error,omitempty"`
-	Model     *ModelResult     `json:"model,omitempty"`
-	Judged    *Judged          `json:"judged,omitempty"`
-	Tool      *spec.ToolResult `json:"tool,omitempty"`
-	Tree      string           `json:"tree,omitempty"`
+	At        int64 `json:"-"` // milliseconds since 1970; in the log it is the event's own
+	Cancelled bool  `json:"cancelled,omitempty"`
+	// Suspended says of a cancelled effect that nothing but people's decisions was left to wait for.
+	Suspended bool `json:"suspended,omitempty"`
+	// Unsure says that an earlier attempt of the run asked for a call and did not see its end, and that it was not made
+	// again.
+	Unsure   bool                 `json:"unsure,omitempty"`
+	Err      *spec.ErrorInfo      `json:"error,omitempty"`
+	Model    *ModelResult         `json:"model,omitempty"`
+	Judged   *Judged              `json:"judged,omitempty"`
+	Approval *spec.ApprovalRecord `json:"approval,omitempty"`
+	Tool     *spec.ToolResult     `json:"tool,omitempty"`
+	Tree     string               `json:"tree,omitempty"`
 }
 
 // ModelResult is an answer, or what failed attempts used when there is none.

@@ -7,9 +7,15 @@ type Outcome struct {
 	Tasks     []TaskOutcome // in the plan's order
 	Decisions []spec.DecisionRecord
 	Trees     []spec.Tree
-	// Stop says what ended the run early: tokens, cost, duration or cancelled. Empty: nothing did.
+	// Approvals are the requests to people, in the order in which they were answered or given up.
+	Approvals []spec.ApprovalRecord
+	// Unconfirmed says that a consequential call was denied because nobody had approved the plan, and Denied that one was
+	// denied for another reason. Both are only looked at where consequential calls need a confirmation.
+	Unconfirmed, Denied bool
+	// Stop says what ended the run early: tokens, cost, duration, cancelled, suspended or rejected. Empty: nothing did.
 	Stop       string
-	StartedAt  int64 // milliseconds since 1970
+	StopCause  string // of a run that was rejected
+	StartedAt  int64  // milliseconds since 1970
 	EndedAt    int64
 	UsedTokens int64
 	UsedCost   spec.USD
@@ -49,6 +55,6 @@ type TaskOutcome struct {
 type CallFact struct {
 	ToolName string
 	Input    []byte // canonical; nil: not accepted
-	Action   string // allow, deny or refused
+	Action   string // allow, deny, suspend or refused
 	IsError  bool
 }

@@ -27,6 +27,8 @@ type run struct {
 	tasks  []*task
 	index  map[string]int // of tasks, by id
 
+	confirms bool // consequential calls need a confirmation
+
 	now      int64 // of the last result: the core's clock
 	stop     string
 	cancel   func() // ends every effect of every task
@@ -57,6 +59,7 @@ func Run(root Flow, in Input) *Outcome {
 	r.cancel = cancel
 	r.clock(root.Do(&Effect{Kind: Timer, ID: TimerStart}))
 	r.out.StartedAt = r.now
+	r.planned(root)
 	stopDeadline := r.deadline(root)
 	r.schedule(root, flow)
 	stopDeadline()
@@ -66,7 +69,7 @@ func Run(root Flow, in Input) *Outcome {
 }
 
 func newRun(in Input) *run {
-	r := &run{in: in, plan: in.Plan, agents: in.Plan.ByName(), index: map[string]int{}, out: &Outcome{}}
+	r := &run{in: in, plan: in.Plan, agents: in.Plan.ByName(), index: map[string]int{}, confirms: Confirms(in.Plan), out: &Outcome{}}
 	r.ledger = policies.NewLedger(in.Budgets.MaxTokenBudget, in.Budgets.MaxCostBudget)
 	for i, t := range in.Plan.Tasks {
 		r.index[t.ID] = i
@@ -157,7 +160,7 @@ func (r *run) schedule(root, flow Flow) {
 		}
 	}
 	for _, t := range r.tasks {
-		if !t.settled {
+		if !t.settled && r.stop != StopSuspended { // what waits for a person waits with all that depends on it
 			r.skip(root, t, r.stopCause())
 		}
 	}
@@ -181,7 +184,7 @@ func (r *run) settle(root Flow, i int, ready []int) []int {
 		for _, n := range t.feeds {
 			next := r.tasks[n]
 			switch {
-			case next.settled:
+			case next.settled, t.Status == spec.TaskPending, t.Status == spec.TaskInProgress:
 			case t.Status != spec.TaskCompleted:
 				r.skip(root, next, fmt.Sprintf("dependency %q %s", t.Task.Title, t.Status))
 				queue = append(queue, n)
@@ -213,6 +216,8 @@ func (r *run) stopCause() string {
 		return "the run's cost budget is used up"
 	case "duration":
 		return "the run's time is up"
+	case StopRejected:
+		return "the run was rejected"
 	}
 	return "the run was cancelled"
 }
@@ -242,7 +247,7 @@ func (r *run) tree(f Flow, t *task, before string) {
 	r.clock(res)
 	if res.Cancelled {
 		res.Tree = TreeCancelled
-		r.halt("cancelled")
+		r.halt(StopCancelled)
 	}
 	if res.Tree != "" {
 		r.out.Trees = append(r.out.Trees, spec.Tree{Before: before, Cwd: r.agents[t.Task.Assignee].Cwd, Digest: res.Tree})

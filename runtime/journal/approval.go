@@ -2,138 +2,74 @@ package journal
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
 )
 
-// Approval is a request to a person, and what was decided. It is asked once and never changes.
+// Approval is a request to people, as policies.NewApproval makes it, and what they said. A request is asked once and never
+// changes. Times are UTC, to the millisecond: what a reviewer signs is read from here, so nothing finer may be in it.
 type Approval struct {
-	ID          string          `json:"id"`
-	RunID       string          `json:"runId"`
-	Scope       string          `json:"scope"`       // what is to be approved: plan, task_round, task_dispatch, tool_call
-	Boundary    string          `json:"boundary"`    // where in the run it is
-	RequestHash string          `json:"requestHash"` // of boundary, content and scope
-	Content     json.RawMessage `json:"content"`
-	Reason      string          `json:"reason,omitempty"`
-	RequestedAt time.Time       `json:"requestedAt"`
-	Expires     time.Time       `json:"expires,omitzero"` // zero: never; from then on no decision is taken
-	// Decisions are in the order in which they were taken, one of each reviewer; nil: it waits.
-	Decisions []Decision `json:"decisions,omitempty"`
+	spec.ApprovalRequest
+	// Decisions are in the order in which they were taken, one of each reviewer; nil: nobody has said anything.
+	Decisions []spec.ApprovalVote `json:"decisions,omitempty"`
 }
 
-// Verdict is a decision's word.
-type Verdict string
-
-const (
-	Approve Verdict = "approve"
-	Reject  Verdict = "reject"
-)
-
-// Decision is what one reviewer said. Whether it is enough, and whether the signature holds, is for others to judge.
-type Decision struct {
-	Verdict   Verdict   `json:"decision"`
-	Reviewer  string    `json:"reviewer"` // without space around it
-	Reason    string    `json:"reason,omitempty"`
-	Signature []byte    `json:"signature,omitempty"`
-	DecidedAt time.Time `json:"decidedAt"` // zero in Decide: now
-}
-
-// NewApproval makes a request: its content in the one canonical form, its hash, and an id that follows from run and
-// hash, so that a run which comes to the same place again asks the same.
-func NewApproval(runID, scope, boundary string, content json.RawMessage) (Approval, error) {
-	c, err := canon.Canonical(content)
-	if err != nil {
-		return Approval{}, &ApprovalError{ApprovalInvalid, boundary, fmt.Sprintf("has content that is no JSON: %v", err)}
-	}
-	a := Approval{RunID: runID, Scope: scope, Boundary: boundary, Content: c}
-	if a.RequestHash, err = a.hash(); err != nil {
-		return Approval{}, &ApprovalError{ApprovalInvalid, boundary, err.Error()}
-	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{runID, scope, boundary, a.RequestHash}, "\n")))
-	a.ID = "apr_" + hex.EncodeToString(sum[:16])
-	return a, nil
-}
-
-// hash is what a decision is about. Reason and times are no part of it.
-func (a *Approval) hash() (string, error) {
-	b, err := canon.Bytes(map[string]any{"boundary": a.Boundary, "content": a.Content, "scope": a.Scope})
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// Ask stores a request, on disk. The same request again changes nothing, its reason and times included.
-func (s *Store) Ask(ctx context.Context, a Approval) error {
-	if err := a.valid(); err != nil {
-		return err
-	}
-	if a.RequestedAt.IsZero() {
-		a.RequestedAt = s.now()
+// Ask stores a request, on disk. The same request again changes nothing: reason and times stay as they were first asked,
+// and Approval gives those. No RequestedAt is now.
+func (s *Store) Ask(ctx context.Context, r spec.ApprovalRequest) error {
+	if r.RequestedAt.IsZero() {
+		r.RequestedAt = s.now()
 	}
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // after Commit it does nothing
-	switch old, err := s.approval(ctx, tx, a.ID); {
-	case errors.Is(err, ApprovalNotFound):
-	case err != nil:
+	old, err := s.approval(ctx, tx, r.ID)
+	known := err == nil
+	switch {
+	case known && (old.RequestHash != r.RequestHash || old.RunID != r.RunID):
+		return &ApprovalError{ApprovalConflict, r.ID, "was asked with other content"}
+	case !known && !errors.Is(err, ApprovalNotFound):
 		return err
-	case old.RequestHash != a.RequestHash || old.RunID != a.RunID:
-		return &ApprovalError{ApprovalConflict, a.ID, "was asked with other content"}
-	default:
+	}
+	if err := policies.CheckApproval(&r); err != nil {
+		return &ApprovalError{ApprovalInvalid, r.ID, "cannot be asked: " + err.Error()}
+	}
+	if known {
 		return nil
 	}
-	sum, err := a.sum()
+	sum, err := requestSum(&r)
 	if err != nil {
-		return &ApprovalError{ApprovalInvalid, a.ID, err.Error()}
+		return &ApprovalError{ApprovalInvalid, r.ID, "cannot be asked: " + err.Error()}
 	}
-	res, err := tx.ExecContext(ctx, sqlAddApproval, a.ID, a.Scope, a.Boundary, a.RequestHash, []byte(a.Content), a.Reason,
-		milli(a.RequestedAt), milli(a.Expires), sum, a.RunID)
+	res, err := tx.ExecContext(ctx, sqlAddApproval, r.ID, r.Scope, r.Boundary, r.RequestHash, []byte(r.Content), r.Reason,
+		milli(r.RequestedAt), milli(r.Expires), sum, r.RunID)
 	if err != nil {
 		return s.fail(err)
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
 		tx.Rollback()
-		return s.unknown(ctx, a.RunID)
+		return s.unknown(ctx, r.RunID)
 	}
 	return s.fail(tx.Commit())
 }
 
-func (a *Approval) valid() error {
-	hash, err := a.hash()
-	switch {
-	case a.ID == "" || a.Scope == "":
-		return &ApprovalError{ApprovalInvalid, a.ID, "needs an id and a scope"}
-	case err != nil:
-		return &ApprovalError{ApprovalInvalid, a.ID, fmt.Sprintf("has content that is no JSON: %v", err)}
-	case hash != a.RequestHash:
-		return &ApprovalError{ApprovalInvalid, a.ID, fmt.Sprintf("has hash %q, and its content %q", a.RequestHash, hash)}
-	}
-	return nil
-}
-
-// Decide adds a reviewer's decision, on disk, if the request is the one he saw. The first of each reviewer counts; in
-// a race of many processes there is one first.
-func (s *Store) Decide(ctx context.Context, id, requestHash string, d Decision) error {
-	d.Reviewer = strings.TrimSpace(d.Reviewer)
-	switch {
-	case d.Verdict != Approve && d.Verdict != Reject:
-		return &ApprovalError{ApprovalInvalid, id, fmt.Sprintf("has decision %q: expected %s or %s", d.Verdict, Approve, Reject)}
-	case d.Reviewer == "":
-		return &ApprovalError{ApprovalInvalid, id, "needs a reviewer"}
-	case d.DecidedAt.IsZero():
-		d.DecidedAt = s.now()
+// Decide adds what a reviewer said, on disk, if the request is the one they saw and nothing has come of it. concluded says
+// whether something has, of the decisions before this one; it is asked in the same transaction, so of many processes that
+// decide at once the first wins. nil: any decision concludes. No DecidedAt is now. Whether a vote counts and whether its
+// signature holds is for the caller to judge first.
+func (s *Store) Decide(ctx context.Context, id, requestHash string, v spec.ApprovalVote, concluded func(*Approval) bool) error {
+	if v.DecidedAt.IsZero() {
+		v.DecidedAt = s.now()
 	}
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -144,36 +80,49 @@ func (s *Store) Decide(ctx context.Context, id, requestHash string, d Decision) 
 	if err != nil {
 		return err
 	}
-	if err := a.open(requestHash, d.Reviewer, s.now()); err != nil {
+	if err := policies.VoteRefused(nil, "", &a.ApprovalRequest, &v); err != nil {
+		return &ApprovalError{ApprovalInvalid, id, "cannot be decided so: " + err.Error()}
+	}
+	if err := a.open(requestHash, &v, s.now(), concluded); err != nil {
 		return err
 	}
-	sum, err := d.sum(id)
+	sum, err := voteSum(id, &v)
 	if err != nil {
-		return &ApprovalError{ApprovalInvalid, id, err.Error()}
+		return &ApprovalError{ApprovalInvalid, id, "cannot be decided so: " + err.Error()}
 	}
-	if d.Signature == nil {
-		d.Signature = []byte{}
-	}
-	if _, err := tx.ExecContext(ctx, sqlAddDecision, id, d.Reviewer, d.Verdict, d.Reason, d.Signature, milli(d.DecidedAt), sum); err != nil {
+	signature := append([]byte{}, v.Signature...) // none is not NULL
+	if _, err := tx.ExecContext(ctx, sqlAddDecision, id, v.Reviewer, v.Verdict, v.Reason, signature, milli(v.DecidedAt), sum); err != nil {
 		return s.fail(err)
 	}
 	return s.fail(tx.Commit())
 }
 
-// open fails unless a reviewer may decide now.
-func (a *Approval) open(requestHash, reviewer string, now time.Time) error {
+// open fails unless a vote can be taken now.
+func (a *Approval) open(requestHash string, v *spec.ApprovalVote, now time.Time, concluded func(*Approval) bool) error {
+	late := func(t time.Time) bool { return !a.Expires.IsZero() && !t.Before(a.Expires) }
 	switch {
 	case a.RequestHash != requestHash:
 		return &ApprovalError{ApprovalStale, a.ID, fmt.Sprintf("is of request %s, and %q was decided", a.RequestHash, requestHash)}
-	case !a.Expires.IsZero() && !now.Before(a.Expires):
+	case late(now) || late(v.DecidedAt):
 		return &ApprovalError{ApprovalStale, a.ID, "expired at " + a.Expires.Format(time.RFC3339)}
+	case concluded == nil && len(a.Decisions) > 0, concluded != nil && concluded(a):
+		last := a.Decisions[max(len(a.Decisions)-1, 0):]
+		return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(last)}
 	}
-	for _, d := range a.Decisions {
-		if d.Reviewer == reviewer {
-			return &ApprovalError{ApprovalConflict, a.ID, fmt.Sprintf("was decided already: %s by %q", d.Verdict, reviewer)}
+	for i, d := range a.Decisions {
+		if d.Reviewer == v.Reviewer {
+			return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(a.Decisions[i:i+1])}
 		}
 	}
 	return nil
+}
+
+// saidBy names a decision, if there is one.
+func saidBy(votes []spec.ApprovalVote) string {
+	if len(votes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s by %q", votes[0].Verdict, votes[0].Reviewer)
 }
 
 // Approval gives one request with its decisions.
@@ -187,14 +136,49 @@ func (s *Store) Approval(ctx context.Context, id string) (Approval, error) {
 
 // ApprovalFilter chooses approvals. Its zero value chooses all.
 type ApprovalFilter struct {
-	RunID   string // empty: any
-	Pending bool   // only those that nobody has decided
+	RunID string // empty: any
 }
 
 // Approvals gives requests in the order in which they were asked. Those that are damaged are left out and named by the
 // error, beside the others.
 func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]Approval, error) {
-	return s.approvals(ctx, s.db, sqlApprovalsAll, f.RunID, f.Pending)
+	return s.approvals(ctx, s.db, sqlApprovalsAll, f.RunID)
+}
+
+// minPrefix is how much of an id must be there: apr_ and 8 digits, so that it is not short by mistake.
+const minPrefix = 12
+
+// ApprovalID gives the id that begins with a text. The error of a text that begins none, or several, names what may have
+// been meant.
+func (s *Store) ApprovalID(ctx context.Context, prefix string) (string, error) {
+	rows, err := s.db.QueryContext(ctx, sqlApprovalIDs)
+	if err != nil {
+		return "", s.fail(err)
+	}
+	ids, err := s.texts(rows)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, id := range ids {
+		if id == prefix {
+			return id, nil
+		}
+		if len(prefix) >= minPrefix && strings.HasPrefix(id, prefix) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		detail := "is not known"
+		if near := nearest(prefix, ids[:min(len(ids), 1000)]); len(near) > 0 {
+			detail += ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return "", &ApprovalError{ApprovalNotFound, prefix, detail}
+	}
+	return "", &ApprovalError{ApprovalNotFound, prefix, "begins more than one: " + strings.Join(found, ", ")}
 }
 
 // querier is a database or a transaction.
@@ -239,7 +223,7 @@ func (s *Store) approvals(ctx context.Context, q querier, query string, args ...
 			found[last].Decisions = append(found[last].Decisions, *d)
 		default:
 			if d != nil {
-				a.Decisions = []Decision{*d}
+				a.Decisions = []spec.ApprovalVote{*d}
 			}
 			found = append(found, *a)
 		}
@@ -248,9 +232,9 @@ func (s *Store) approvals(ctx context.Context, q querier, query string, args ...
 }
 
 // scanApproval reads a row and holds it against its digests. No decision is nil.
-func scanApproval(rows *sql.Rows) (*Approval, *Decision, error) {
+func scanApproval(rows *sql.Rows) (*Approval, *spec.ApprovalVote, error) {
 	var a Approval
-	var d Decision
+	var d spec.ApprovalVote
 	var requested, expires, num, decided int64
 	var content []byte
 	var sum, dsum string
@@ -259,16 +243,16 @@ func scanApproval(rows *sql.Rows) (*Approval, *Decision, error) {
 		return nil, nil, err
 	}
 	a.Content, a.RequestedAt, a.Expires, d.DecidedAt = content, moment(requested), moment(expires), moment(decided)
-	if hash, err := a.hash(); err != nil || hash != a.RequestHash {
-		return &a, nil, &ApprovalError{ApprovalIntegrity, a.ID, "is stored with content that does not match its hash"}
+	if err := policies.CheckApproval(&a.ApprovalRequest); err != nil {
+		return &a, nil, &ApprovalError{ApprovalIntegrity, a.ID, "is not stored as it was asked: " + err.Error()}
 	}
-	if is, err := a.sum(); err != nil || is != sum {
+	if is, err := requestSum(&a.ApprovalRequest); err != nil || is != sum {
 		return &a, nil, &ApprovalError{ApprovalIntegrity, a.ID, "is not stored as it was asked"}
 	}
 	if num == 0 {
 		return &a, nil, nil
 	}
-	if is, err := d.sum(a.ID); err != nil || is != dsum {
+	if is, err := voteSum(a.ID, &d); err != nil || is != dsum {
 		return &a, nil, &ApprovalError{ApprovalIntegrity, a.ID, "has a decision that is not stored as it was taken"}
 	}
 	if len(d.Signature) == 0 {
@@ -277,11 +261,11 @@ func scanApproval(rows *sql.Rows) (*Approval, *Decision, error) {
 	return &a, &d, nil
 }
 
-func (a *Approval) sum() (string, error) {
-	return canon.DigestOf("approval", []any{a.ID, a.RunID, a.Scope, a.Boundary, a.RequestHash, string(a.Content), a.Reason,
-		milli(a.RequestedAt), milli(a.Expires)})
+func requestSum(r *spec.ApprovalRequest) (string, error) {
+	return canon.DigestOf("approval", []any{r.ID, r.RunID, r.Scope, r.Boundary, r.RequestHash, string(r.Content), r.Reason,
+		milli(r.RequestedAt), milli(r.Expires)})
 }
 
-func (d *Decision) sum(id string) (string, error) {
-	return canon.DigestOf("decision", []any{id, d.Reviewer, string(d.Verdict), d.Reason, hex.EncodeToString(d.Signature), milli(d.DecidedAt)})
+func voteSum(id string, v *spec.ApprovalVote) (string, error) {
+	return canon.DigestOf("decision", []any{id, v.Reviewer, v.Verdict, v.Reason, hex.EncodeToString(v.Signature), milli(v.DecidedAt)})
 }

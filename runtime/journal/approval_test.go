@@ -8,44 +8,35 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/spec"
 )
+
+func request(t testing.TB, run, boundary, content string) spec.ApprovalRequest {
+	t.Helper()
+	r, err := policies.NewApproval(run, spec.ScopeToolCall, boundary, json.RawMessage(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Reason, r.RequestedAt = "why", epoch
+	return r
+}
 
 func ask(t testing.TB, s *Store, run, boundary, content string) Approval {
 	t.Helper()
-	a, err := NewApproval(run, "tool_call", boundary, json.RawMessage(content))
-	if err != nil {
+	r := request(t, run, boundary, content)
+	if err := s.Ask(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	a.Reason, a.RequestedAt = "why", epoch
-	if err := s.Ask(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return Approval{ApprovalRequest: r}
 }
 
-// K7: hash and id follow from the request alone, whatever order its members have.
-func TestK7HashAndID(t *testing.T) {
-	a, err := NewApproval("run-1", "tool_call", "t1:c1", json.RawMessage(`{"b": 1, "a": "x"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// printf '%s' '{"boundary":"t1:c1","content":{"a":"x","b":1},"scope":"tool_call"}' | sha256sum
-	const hash = "c933d1c8c9fb55e2ae7985e16e7ae50770c7308292ddde05efd23ab255c12d24"
-	if a.RequestHash != hash {
-		t.Errorf("hash %s", a.RequestHash)
-	}
-	if !strings.HasPrefix(a.ID, "apr_") || len(a.ID) != 36 {
-		t.Errorf("id %q", a.ID)
-	}
-	b, err := NewApproval("run-1", "tool_call", "t1:c1", json.RawMessage(`{"a":"x","b":1}`))
-	if diff := cmp.Diff(a, b); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-	for _, content := range []string{``, `{`, `{"a":1,"a":2}`, `1 2`} {
-		if _, err := NewApproval("r", "plan", "b", json.RawMessage(content)); !errors.Is(err, ApprovalInvalid) {
-			t.Errorf("%q is content: %v", content, err)
-		}
-	}
+// never says that nothing has come of a request.
+func never(*Approval) bool { return false }
+
+func vote(verdict, reviewer string) spec.ApprovalVote {
+	return spec.ApprovalVote{Verdict: verdict, Reviewer: reviewer}
 }
 
 // K9: the same request again is one request; another one under its id is refused.
@@ -55,83 +46,134 @@ func TestK9AskIsIdempotent(t *testing.T) {
 	begin(t, s, "r1")
 	begin(t, s, "r2")
 	a := ask(t, s, "r1", "t:1", `{"x":1}`)
-	again := a
-	again.Reason, again.Content = "another reason", json.RawMessage(`{ "x": 1 }`)
+	again := a.ApprovalRequest
+	again.Reason, again.Content, again.RequestedAt = "another reason", json.RawMessage(`{ "x": 1 }`), epoch.Add(time.Hour)
 	if err := s.Ask(ctx, again); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
-	other, err := NewApproval("r1", "tool_call", "t:1", json.RawMessage(`{"x":2}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := request(t, "r1", "t:1", `{"x":2}`)
 	other.ID = a.ID
-	if err := s.Ask(ctx, other); !errors.Is(err, ApprovalConflict) {
-		t.Errorf("other content: %v", err)
-	}
-	moved := a
+	moved := a.ApprovalRequest
 	moved.RunID = "r2"
-	if err := s.Ask(ctx, moved); !errors.Is(err, ApprovalConflict) {
-		t.Errorf("another run: %v", err)
+	forged := request(t, "r1", "t:1", `{"x":2}`)
+	forged.RequestHash = a.RequestHash
+	renamed := request(t, "r1", "t:1", `{"x":3}`)
+	renamed.ID = "apr_0"
+	broken := request(t, "r1", "t:1", `{"x":4}`)
+	broken.Content = json.RawMessage(`{"x":4,"x":5}`)
+	for _, c := range []struct {
+		name string
+		r    spec.ApprovalRequest
+		want error
+	}{
+		{"other content", other, ApprovalConflict}, {"another run", moved, ApprovalConflict}, {"a hash of something else", forged, ApprovalInvalid},
+		{"an id of something else", renamed, ApprovalInvalid}, {"no JSON", broken, ApprovalInvalid},
+		{"an unknown run", request(t, "r3", "t:1", `{}`), ErrUnknown},
+	} {
+		if err := s.Ask(ctx, c.r); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
 	}
-	forged := other
-	forged.ID, forged.RequestHash = "apr_x", a.RequestHash
-	if err := s.Ask(ctx, forged); !errors.Is(err, ApprovalInvalid) {
-		t.Errorf("a hash of something else: %v", err)
-	}
-	lost := other
-	lost.ID, lost.RunID = "apr_y", "r3"
-	if err := s.Ask(ctx, lost); !errors.Is(err, ErrUnknown) {
-		t.Errorf("an unknown run: %v", err)
-	}
-	got, err := s.Approval(ctx, a.ID)
-	if diff := cmp.Diff(a, got); diff != "" || err != nil {
+	all, err := s.Approvals(ctx, ApprovalFilter{})
+	if diff := cmp.Diff([]Approval{a}, all); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 }
 
-// K10, with more than one reviewer: each has one decision, and the first counts.
+// What a reviewer signs is what is read back: times lose what a store does not keep when a request is asked.
+func TestTimesAreWholeMilliseconds(t *testing.T) {
+	s := open(t, t.TempDir())
+	begin(t, s, "r1")
+	r := request(t, "r1", "t:1", `{}`)
+	fine := time.Date(2026, 5, 2, 1, 2, 3, 4_005_006, time.FixedZone("elsewhere", 3600))
+	r.RequestedAt, r.Expires = fine, fine
+	v := vote(spec.VerdictApprove, "ann")
+	v.DecidedAt = fine.Add(-time.Minute)
+	if err := errors.Join(s.Ask(t.Context(), r), s.Decide(t.Context(), r.ID, r.RequestHash, v, nil)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Approval(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fine.UTC().Truncate(time.Millisecond)
+	if got.RequestedAt != want || got.Expires != want || got.Decisions[0].DecidedAt != want.Add(-time.Minute) {
+		t.Errorf("asked %v until %v, decided %v", got.RequestedAt, got.Expires, got.Decisions[0].DecidedAt)
+	}
+}
+
+// K10: unknown, stale and invalid decisions are refused, and so is every one after the one that concluded.
 func TestK10Decide(t *testing.T) {
 	ctx := t.Context()
 	s := open(t, t.TempDir())
 	begin(t, s, "r1")
 	a := ask(t, s, "r1", "t:1", `{"x":1}`)
-	late := a
-	late.ID, late.Expires = "apr_late", epoch
-	if err := s.Ask(ctx, late); err != nil {
+	late, later := request(t, "r1", "t:2", `{}`), request(t, "r1", "t:3", `{}`)
+	late.Expires, later.Expires = epoch, epoch.Add(time.Second)
+	if err := errors.Join(s.Ask(ctx, late), s.Ask(ctx, later)); err != nil {
 		t.Fatal(err)
 	}
+	two := func(a *Approval) bool { return len(a.Decisions) >= 2 }
+	full := spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: "ann", Reason: " fine ", Signature: []byte{1, 2}}
+	second := spec.ApprovalVote{Verdict: spec.VerdictReject, Reviewer: "bob", DecidedAt: epoch.Add(time.Second)}
 	for _, c := range []struct {
 		name, id, hash string
-		d              Decision
+		v              spec.ApprovalVote
+		concluded      func(*Approval) bool
 		want           error
 	}{
-		{"unknown", "apr_0", a.RequestHash, Decision{Verdict: Approve, Reviewer: "ann"}, ApprovalNotFound},
-		{"another request", a.ID, "0", Decision{Verdict: Approve, Reviewer: "ann"}, ApprovalStale},
-		{"no verb", a.ID, a.RequestHash, Decision{Verdict: "approved", Reviewer: "ann"}, ApprovalInvalid},
-		{"nobody", a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: " \t"}, ApprovalInvalid},
-		{"no text", a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: "\xff"}, ApprovalInvalid},
-		{"too late", "apr_late", a.RequestHash, Decision{Verdict: Approve, Reviewer: "ann"}, ApprovalStale},
-		{"first", a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: " ann ", Reason: "fine", Signature: []byte{1, 2}}, nil},
-		{"again", a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: "ann"}, ApprovalConflict},
-		{"the other way", a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: "ann"}, ApprovalConflict},
-		{"second reviewer", a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: "bob", DecidedAt: epoch.Add(time.Second)}, nil},
+		{"unknown", "apr_0", a.RequestHash, vote("approve", "ann"), nil, ApprovalNotFound},
+		{"another request", a.ID, "0", vote("approve", "ann"), nil, ApprovalStale},
+		{"no verb", a.ID, a.RequestHash, vote("approved", "ann"), nil, ApprovalInvalid},
+		{"nobody", a.ID, a.RequestHash, vote("approve", ""), nil, ApprovalInvalid},
+		{"space around", a.ID, a.RequestHash, vote("approve", "ann "), nil, ApprovalInvalid},
+		{"no text", a.ID, a.RequestHash, vote("approve", "\xff"), nil, ApprovalInvalid},
+		{"too late", late.ID, late.RequestHash, vote("approve", "ann"), nil, ApprovalStale},
+		{"by its own word too late", later.ID, later.RequestHash, second, nil, ApprovalStale},
+		{"concluded otherwise", a.ID, a.RequestHash, vote("approve", "ann"), func(*Approval) bool { return true }, ApprovalConflict},
+		{"first", a.ID, a.RequestHash, full, two, nil},
+		{"again", a.ID, a.RequestHash, full, two, ApprovalConflict},
+		{"the other way", a.ID, a.RequestHash, vote("reject", "ann"), two, ApprovalConflict},
+		{"any concludes", a.ID, a.RequestHash, vote("reject", "bob"), nil, ApprovalConflict},
+		{"second reviewer", a.ID, a.RequestHash, second, two, nil},
+		{"third reviewer", a.ID, a.RequestHash, vote("approve", "cid"), two, ApprovalConflict},
 	} {
-		if err := s.Decide(ctx, c.id, c.hash, c.d); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
+		if err := s.Decide(ctx, c.id, c.hash, c.v, c.concluded); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	got, err := s.Approval(ctx, a.ID)
 	want := a
-	want.Decisions = []Decision{{Approve, "ann", "fine", []byte{1, 2}, epoch}, {Reject, "bob", "", nil, epoch.Add(time.Second)}}
+	full.DecidedAt = epoch
+	want.Decisions = []spec.ApprovalVote{full, second}
+	got, err := s.Approval(ctx, a.ID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	for _, c := range []struct {
-		f    ApprovalFilter
-		want int
-	}{{ApprovalFilter{}, 2}, {ApprovalFilter{Pending: true}, 1}, {ApprovalFilter{RunID: "r1", Pending: true}, 1}, {ApprovalFilter{RunID: "r2"}, 0}} {
-		if all, err := s.Approvals(ctx, c.f); err != nil || len(all) != c.want {
-			t.Errorf("%+v: %d approvals, want %d: %v", c.f, len(all), c.want, err)
+	for run, want := range map[string]int{"": 3, "r1": 3, "r2": 0} {
+		if all, err := s.Approvals(ctx, ApprovalFilter{RunID: run}); err != nil || len(all) != want {
+			t.Errorf("of run %q: %d approvals, want %d: %v", run, len(all), want, err)
+		}
+	}
+}
+
+// An id can be shortened as long as it says which one is meant, and a wrong one is an error that says what may have been.
+func TestApprovalID(t *testing.T) {
+	s := open(t, t.TempDir())
+	begin(t, s, "r1")
+	a := ask(t, s, "r1", "t:1", `{}`)
+	ask(t, s, "r1", "t:2", `{}`)
+	typo := strings.Replace(a.ID, a.ID[20:21], "x", 1)
+	for _, c := range []struct{ text, want string }{
+		{a.ID, ""}, {a.ID[:12], ""}, {a.ID[:20], ""},
+		{a.ID[:11], "is not known: did you mean " + a.ID}, {"apr_", "is not known: did you mean"}, {"", "is not known ["},
+		{typo, "is not known: did you mean " + a.ID + "?"}, {"apr_zzzzzzzzzzzz", "is not known ["},
+	} {
+		id, err := s.ApprovalID(t.Context(), c.text)
+		switch {
+		case c.want == "" && (err != nil || id != a.ID):
+			t.Errorf("%q: %q %v", c.text, id, err)
+		case c.want != "" && (!errors.Is(err, ApprovalNotFound) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
 }
@@ -146,6 +188,8 @@ func TestK10DamagedRows(t *testing.T) {
 		{"run", "approvals_fixed", `UPDATE approvals SET run = 2 WHERE id = ?`},
 		{"verdict", "decisions_fixed", `UPDATE decisions SET verdict = 'approve' WHERE approval = ? AND reviewer = 'bob'`},
 		{"reviewer", "decisions_fixed", `UPDATE decisions SET reviewer = 'eve' WHERE approval = ? AND reviewer = 'bob'`},
+		{"signature", "decisions_fixed", `UPDATE decisions SET signature = x'01' WHERE approval = ? AND reviewer = 'bob'`},
+		{"moment", "decisions_fixed", `UPDATE decisions SET decided_at = 1 WHERE approval = ? AND reviewer = 'bob'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
@@ -154,7 +198,7 @@ func TestK10DamagedRows(t *testing.T) {
 			begin(t, s, "r2")
 			before, a, after := ask(t, s, "r1", "t:0", `{}`), ask(t, s, "r1", "t:1", `{"x":1}`), ask(t, s, "r1", "t:2", `{}`)
 			for _, reviewer := range []string{"ann", "bob", "cid"} {
-				if err := s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: reviewer}); err != nil {
+				if err := s.Decide(ctx, a.ID, a.RequestHash, vote(spec.VerdictReject, reviewer), never); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -167,10 +211,10 @@ func TestK10DamagedRows(t *testing.T) {
 			if _, err := s.Approval(ctx, a.ID); !errors.Is(err, ApprovalIntegrity) {
 				t.Errorf("read: %v", err)
 			}
-			if err := s.Ask(ctx, a); !errors.Is(err, ApprovalIntegrity) {
+			if err := s.Ask(ctx, a.ApprovalRequest); !errors.Is(err, ApprovalIntegrity) {
 				t.Errorf("asked again: %v", err)
 			}
-			if err := s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: "dan"}); !errors.Is(err, ApprovalIntegrity) {
+			if err := s.Decide(ctx, a.ID, a.RequestHash, vote(spec.VerdictApprove, "dan"), never); !errors.Is(err, ApprovalIntegrity) {
 				t.Errorf("decided: %v", err)
 			}
 			rest, err := s.Approvals(ctx, ApprovalFilter{})

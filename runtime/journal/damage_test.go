@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/open-multi-agent/oma/spec"
 )
 
 // good is a store as it was left, and what it says.
@@ -35,7 +37,7 @@ func build(t testing.TB) *good {
 		g.records[id] = append(appendEvents(t, l, 40, 300), appendEvents(t, l, 2, blobFrom)...)
 		g.records[id] = append(g.records[id], appendEvents(t, l, 40, 20)...)
 		a := ask(t, s, id, "t:1", `{"command":"make release"}`)
-		if err := s.Decide(t.Context(), a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: "ann"}); err != nil {
+		if err := s.Decide(t.Context(), a.ID, a.RequestHash, vote(spec.VerdictReject, "ann"), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(l.SetStatus(t.Context(), StatusSuspended, 6, time.Time{}), l.Close()); err != nil {
@@ -243,7 +245,14 @@ func TestDamageHasANumber(t *testing.T) {
 func TestCK02DamagedLog(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	want := appendEvents(t, begin(t, s, "r1"), 200, 500)
+	l := begin(t, s, "r1")
+	var want [][]byte
+	for range 200 {
+		want = append(want, appendEvents(t, l, 1, 500)...)
+		if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	file, err := os.ReadFile(s.path)
 	if err != nil {
 		t.Fatal(err)
@@ -281,6 +290,104 @@ func TestCK02DamagedLog(t *testing.T) {
 			}
 		}
 		s.Close()
+	}
+}
+
+// Records that are stored together are told apart where one of them is damaged.
+func TestDamageWithinARow(t *testing.T) {
+	for _, c := range []struct {
+		name, change string
+		first        int64 // the first record that cannot be given
+	}{
+		{"changed", `UPDATE records SET body = CAST(replace(CAST(body AS TEXT), '"seq":7,', '"seq":8,') AS BLOB)`, 7},
+		{"one too few", `UPDATE records SET body = CAST(substr(CAST(body AS TEXT), 1, instr(CAST(body AS TEXT), '{"seq":20,') - 2) AS BLOB)`, 20},
+		{"one too many", `UPDATE records SET body = CAST(CAST(body AS TEXT) || char(10) || '{}' AS BLOB)`, 20},
+		{"a digest changed", `UPDATE records SET heads = CAST(substr(heads, 1, 32 * 4) || zeroblob(32) || substr(heads, 32 * 5 + 1) AS BLOB)`, 5},
+		{"a digest lost", `UPDATE records SET heads = CAST(substr(heads, 33) AS BLOB)`, 1},
+		{"half a digest", `UPDATE records SET heads = CAST(substr(heads, 2) AS BLOB)`, 1},
+		{"no digest", `UPDATE records SET heads = x''`, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t, t.TempDir())
+			l := begin(t, s, "r1")
+			want := appendEvents(t, l, 20, 50)
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(t, s, `SELECT count(*) FROM records`); n != 1 {
+				t.Fatalf("%d rows", n)
+			}
+			if _, err := s.db.Exec(`DROP TRIGGER records_fixed; ` + c.change); err != nil {
+				t.Fatal(err)
+			}
+			got, err := collect(s, "r1")
+			var damage *DamageError
+			if !errors.As(err, &damage) || damage.Seq != c.first {
+				t.Errorf("%v", err)
+			}
+			if !slices.EqualFunc(got, want[:c.first-1], bytes.Equal) {
+				t.Errorf("%d records before it", len(got))
+			}
+		})
+	}
+}
+
+// A process was killed, and then its tail was damaged: what is left is a beginning of what was appended, with all that was
+// on disk, and the run goes on from there.
+func TestDamagedTail(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := begin(t, s, "r1")
+	want := appendEvents(t, l, 20, 50)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, appendEvents(t, l, 20, 50)...)
+	want = append(want, appendEvents(t, l, 1, blobFrom)...)
+	lines, err := os.ReadFile(l.tail.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`DROP TRIGGER records_kept; DELETE FROM records WHERE num > 1 << 32 | 20; UPDATE runs SET durable = 20`); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(7, 8))
+	for i := range 200 {
+		damaged := bytes.Clone(lines)
+		switch at := random.IntN(len(lines)); i % 4 {
+		case 0:
+			damaged = damaged[:at]
+		case 1:
+			damaged[at] ^= 1 << random.IntN(8)
+		case 2:
+			clear(damaged[at:min(at+512, len(damaged))])
+		case 3:
+			damaged = append(damaged, damaged[:at]...) // old lines that were not cut off
+		}
+		if err := os.WriteFile(l.tail.path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := collect(s, "r1")
+		if n := len(got); err != nil || n < 20 || n > len(want) || !slices.EqualFunc(got, want[:n], bytes.Equal) {
+			t.Fatalf("%d: %d records: %v", i, n, err)
+		}
+		if r, err := s.Run(t.Context(), "r1"); err != nil || r.Records != int64(len(got)) {
+			t.Fatalf("%d: the run says %d records of %d: %v", i, r.Records, len(got), err)
+		}
+		if i < 199 {
+			continue
+		}
+		l, err := s.Continue(t.Context(), "r1")
+		if err != nil || l.Seq() != int64(len(got)) {
+			t.Fatal(err)
+		}
+		got = append(got, appendEvents(t, l, 3, 10)...)
+		if again, err := collect(s, "r1"); err != nil || !slices.EqualFunc(again, got, bytes.Equal) {
+			t.Errorf("%d records after going on, of %d: %v", len(again), len(got), err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +149,75 @@ func TestRecordsOfAnyForm(t *testing.T) {
 	}
 }
 
+// Whoever reads while records move from the tail into the database sees them all, each once.
+func TestReadWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	l := begin(t, open(t, dir), "r1")
+	reader, err := Open(dir, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	var kept atomic.Int64
+	done := make(chan error, 1)
+	go func() {
+		for i := range 2000 {
+			err := keep(l, fmt.Appendf(nil, `{"seq":%d}`, i+1))
+			if err == nil && i%7 == 0 {
+				err = l.Sync()
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+			kept.Store(int64(i + 1))
+		}
+		done <- nil
+	}()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if running = false; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		before := kept.Load()
+		got, err := collect(reader, "r1")
+		if n := int64(len(got)); err != nil || n < before || n > 2000 || n > 0 && string(got[n-1]) != fmt.Sprintf(`{"seq":%d}`, n) {
+			t.Fatalf("%d records, and there were %d: %v", n, before, err)
+		}
+		if r, err := reader.Run(t.Context(), "r1"); err != nil || r.Records < before {
+			t.Fatalf("the run says %d records, and there were %d: %v", r.Records, before, err)
+		}
+	}
+}
+
+// A run begins without records, whatever lies in its folder.
+func TestTailOfAnotherRun(t *testing.T) {
+	s := open(t, t.TempDir())
+	l := begin(t, s, "r1")
+	appendEvents(t, l, 3, 10)
+	lines, err := os.ReadFile(l.tail.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := s.tailPath("r2")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, lines, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	other := begin(t, s, "r2")
+	if got, err := collect(s, "r2"); len(got) > 0 || err != nil || other.Seq() > 0 {
+		t.Errorf("it begins with %d records: %v", len(got), err)
+	}
+	if _, err := s.Begin(t.Context(), Run{ID: "r1"}); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+	if got, err := collect(s, "r1"); len(got) != 3 || err != nil {
+		t.Errorf("a run that could not be begun again has %d records left: %v", len(got), err)
+	}
+}
+
 func TestPayloadsAreKeptOnce(t *testing.T) {
 	s := open(t, t.TempDir())
 	appendEvents(t, begin(t, s, "r1"), 20, 100<<10)
@@ -283,14 +353,18 @@ func TestCK03OneHolder(t *testing.T) {
 func TestNothingCanBeChanged(t *testing.T) {
 	ctx := t.Context()
 	s := open(t, t.TempDir())
-	appendEvents(t, begin(t, s, "r1"), 3, 100<<10)
+	l := begin(t, s, "r1")
+	appendEvents(t, l, 3, 100<<10)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
 	a := ask(t, s, "r1", "t/1", `{"n":1}`)
-	if err := s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: "bob"}); err != nil {
+	if err := s.Decide(ctx, a.ID, a.RequestHash, vote(spec.VerdictReject, "bob"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		`UPDATE records SET body = x'00'`, `DELETE FROM records`, `INSERT OR REPLACE INTO records SELECT num, x'00', NULL, 0, head FROM records`,
-		`INSERT INTO records SELECT num + 2, body, blob, cut, head FROM records`, `INSERT INTO records SELECT 2 << 32, body, blob, cut, head FROM records LIMIT 1`,
+		`UPDATE records SET body = x'00'`, `DELETE FROM records`, `INSERT OR REPLACE INTO records SELECT num, x'00', NULL, 0, heads FROM records`,
+		`INSERT INTO records SELECT num + 2, body, blob, cut, heads FROM records`, `INSERT INTO records SELECT 2 << 32, body, blob, cut, heads FROM records LIMIT 1`,
 		`UPDATE blobs SET body = x'00'`, `DELETE FROM blobs`, `UPDATE runs SET plan = 'other'`, `UPDATE runs SET author = 'eve'`, `DELETE FROM runs`,
 		`UPDATE approvals SET content = x'00'`, `DELETE FROM approvals`, `UPDATE decisions SET verdict = 'approve'`, `DELETE FROM decisions`,
 		`INSERT OR REPLACE INTO decisions SELECT num, approval, reviewer, 'approve', reason, signature, decided_at, sum FROM decisions`,
@@ -317,7 +391,7 @@ func TestPrune(t *testing.T) {
 		}
 		appendEvents(t, l, 300, size)
 		a := ask(t, s, id, "b", `{}`)
-		if err := errors.Join(s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: "bob"}),
+		if err := errors.Join(s.Decide(ctx, a.ID, a.RequestHash, vote(spec.VerdictApprove, "bob"), nil),
 			l.SetStatus(ctx, status, 0, ended), l.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/open-multi-agent/oma/runtime"
@@ -25,30 +24,25 @@ type Log struct {
 	store   *Store
 	run     Run
 	seq     int64
-	head    string // the chain's digest; empty: no record
-	durable int64
+	head    string   // the chain's digest; empty: no record
 	file    *os.File // the lock
-	conn    *sql.Conn
-	add     *sql.Stmt
-	begin   *sql.Stmt
-	commit  *sql.Stmt
-	queue   []entry // appended and not stored yet
-	queued  int     // bytes of it
+	queue   []row    // appended and not in the database yet
+	durable int64    // records in the database
+	tail    tail     // of the queue, what survives this process
 	closed  bool
+
+	statements map[string]*sql.Stmt // those of move
 }
 
 var _ runtime.Journal = (*Log)(nil)
 
 // open makes the log of a run that is locked. If err is not nil, or anything fails, the lock is let go.
 func (s *Store) open(ctx context.Context, id string, file *os.File, err error) (*Log, error) {
-	l := &Log{store: s, file: file}
+	l := &Log{store: s, file: file, tail: tail{path: s.tailPath(id)}, statements: map[string]*sql.Stmt{}}
 	if err == nil {
 		err = l.ready(ctx, id)
 	}
 	if err != nil {
-		if l.conn != nil {
-			l.conn.Close()
-		}
 		file.Close()
 		return nil, s.fail(err)
 	}
@@ -56,30 +50,40 @@ func (s *Store) open(ctx context.Context, id string, file *os.File, err error) (
 }
 
 func (l *Log) ready(ctx context.Context, id string) error {
+	lines, err := l.store.readTail(id)
+	if err != nil {
+		return err
+	}
 	r, err := l.store.row(ctx, id)
 	if err != nil {
 		return err
 	}
-	l.run, l.durable = *r, r.durable
-	if l.conn, err = l.store.fast.Conn(ctx); err != nil {
+	l.run = *r
+	if l.seq, l.head, err = l.store.last(ctx, r); err != nil {
 		return err
 	}
-	for _, p := range []struct {
-		to   **sql.Stmt
-		text string
-	}{{&l.add, sqlAddRecord}, {&l.begin, "BEGIN IMMEDIATE"}, {&l.commit, "COMMIT"}} {
-		if *p.to, err = l.conn.PrepareContext(ctx, p.text); err != nil {
+	l.durable = l.seq
+	records, _ := after(lines, l.seq, l.head)
+	for _, record := range records {
+		if err := l.Append(record); err != nil {
 			return err
 		}
 	}
-	var num int64
-	var head []byte
-	err = l.conn.QueryRowContext(ctx, sqlLastRecord, key(r.num, 0), key(r.num+1, -1)).Scan(&num, &head)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	if err := l.Sync(); err != nil {
+		return err
 	}
-	l.seq, l.head = num-key(r.num, 0), digest(head)
-	return err
+	return removeTail(l.tail.path) // what is left of it belongs to nothing
+}
+
+// last gives the number of the last record in the database and the chain's digest with it.
+func (s *Store) last(ctx context.Context, r *Run) (seq int64, head string, err error) {
+	var num int64
+	var sum []byte
+	err = s.db.QueryRowContext(ctx, sqlLastRecord, key(r.num, 0), key(r.num+1, -1)).Scan(&num, &sum)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, "", nil
+	}
+	return num - key(r.num, 0), digest(sum), s.fail(err)
 }
 
 // key is the number under which a record is stored. Neither part can reach its limit of 2^31 runs and 2^32 records.
@@ -94,7 +98,21 @@ func (l *Log) Seq() int64 { return l.seq }
 // Head is the chain's digest over all records; empty if there is none.
 func (l *Log) Head() string { return l.head }
 
-// Append takes one record. It is stored by the next Flush, Sync, SetStatus or Close, or when many have come.
+// What waits to be stored in the database is bounded: the records of one row and their bytes, and the bytes of all.
+const (
+	maxRow      = 256
+	maxRowBytes = 64 << 10
+	maxQueued   = 1 << 20
+)
+
+// row is what is stored together: many records, or a large one.
+type row struct {
+	last        int64 // the number of its last record
+	body, heads []byte
+	large       bool
+}
+
+// Append takes one record. It is kept by the next Flush, Sync, SetStatus or Close, or when much has come.
 func (l *Log) Append(record []byte) error {
 	switch {
 	case l.closed:
@@ -102,74 +120,117 @@ func (l *Log) Append(record []byte) error {
 	case len(record) == 0 || bytes.IndexByte(record, '\n') >= 0:
 		return errors.New("a record is one line of JSON")
 	}
-	head := canon.Chain(l.head, record)
-	sum, err := raw(head)
+	l.seq, l.head = l.seq+1, canon.Chain(l.head, record)
+	r := l.room(len(record))
+	if r.last = l.seq; len(r.body) > 0 {
+		r.body = append(r.body, '\n')
+	}
+	r.body, r.heads = append(r.body, record...), appendRaw(r.heads, l.head)
+	l.tail.add(l.seq, l.head, record)
+	if l.tail.bytes() < maxQueued {
+		return nil
+	}
+	return l.Sync()
+}
+
+// room gives the row that the next record, of so many bytes, goes into. The memory of rows is used again: a row that
+// grows from nothing is copied many times over.
+func (l *Log) room(size int) *row {
+	n, large := len(l.queue), size >= blobFrom
+	if n > 0 && !large {
+		if r := &l.queue[n-1]; !r.large && len(r.heads) < maxRow*headSize && len(r.body)+1+size <= maxRowBytes {
+			return r
+		}
+	}
+	if n == cap(l.queue) {
+		l.queue = append(l.queue, row{})
+	}
+	l.queue = l.queue[:n+1]
+	r := &l.queue[n]
+	r.large, r.body, r.heads = large, r.body[:0], r.heads[:0]
+	if need := max(size, maxRowBytes); !large && cap(r.body) < need {
+		r.body, r.heads = make([]byte, 0, need), make([]byte, 0, maxRow*headSize)
+	}
+	return r
+}
+
+// Flush keeps what was appended: all of it or nothing. When it returns nil every record survives the end of this process.
+// After an error it can be tried again.
+func (l *Log) Flush() error {
+	switch {
+	case l.tail.bytes() >= maxQueued: // it could not be stored
+		return l.Sync()
+	case len(l.tail.lines) == 0:
+		return nil
+	}
+	return l.store.fail(l.tail.flush())
+}
+
+// Sync makes all records so far survive a loss of power. It costs a flush of the disk, or nothing if nothing is new.
+func (l *Log) Sync() error {
+	if l.closed || l.durable == l.seq {
+		return nil
+	}
+	return l.move(context.Background(), sqlDurable, l.seq, l.run.num)
+}
+
+// move stores the queue in the database, in one transaction with what else is to be said of the run.
+func (l *Log) move(ctx context.Context, statement string, args ...any) error {
+	if err := errors.Join(l.prepare(ctx, sqlAddRecords), l.prepare(ctx, statement)); err != nil {
+		return l.store.fail(err)
+	}
+	tx, err := l.store.begin(ctx)
 	if err != nil {
 		return err
 	}
-	l.seq, l.head = l.seq+1, head
-	l.queue = append(l.queue, entry{l.seq, bytes.Clone(record), sum})
-	if l.queued += len(record); len(l.queue) < maxQueue && l.queued < maxQueued {
-		return nil
+	defer tx.Rollback() // after Commit it does nothing
+	for i := range l.queue {
+		if err := l.put(ctx, tx, &l.queue[i]); err != nil {
+			return l.store.fail(err)
+		}
 	}
-	return l.Flush()
-}
-
-// What waits to be stored is bounded, in records and in bytes.
-const (
-	maxQueue  = 256
-	maxQueued = 1 << 20
-)
-
-// entry is a record that waits to be stored.
-type entry struct {
-	seq         int64
-	record, sum []byte
-}
-
-// Flush stores what was appended, in one transaction: all of it or nothing. When it returns nil every record survives the
-// end of this process. After an error it can be tried again.
-func (l *Log) Flush() error {
-	if len(l.queue) == 0 {
-		return nil
-	}
-	if err := l.storeQueue(context.Background()); err != nil {
+	if err := l.exec(ctx, tx, statement, args...); err != nil {
 		return l.store.fail(err)
 	}
-	l.queue, l.queued = l.queue[:0], 0
+	if err := tx.Commit(); err != nil {
+		return l.store.fail(err)
+	}
+	l.queue, l.durable = l.queue[:0], l.seq
+	l.tail.clear()
 	return nil
 }
 
-func (l *Log) storeQueue(ctx context.Context) error {
-	if len(l.queue) == 1 && len(l.queue[0].record) < blobFrom { // one statement is a transaction by itself
-		return l.put(ctx, l.queue[0])
+// prepare makes a statement ready for all moves to come: that takes as long as to run it. It does so outside the
+// transaction, on the connection that this one takes next.
+func (l *Log) prepare(ctx context.Context, statement string) error {
+	if l.statements[statement] != nil {
+		return nil
 	}
-	if _, err := l.begin.ExecContext(ctx); err != nil {
-		return err
+	st, err := l.store.db.PrepareContext(ctx, statement)
+	if err == nil {
+		l.statements[statement] = st
 	}
-	for _, e := range l.queue {
-		if err := l.put(ctx, e); err != nil {
-			_, undo := l.conn.ExecContext(ctx, "ROLLBACK")
-			return errors.Join(err, undo)
-		}
-	}
-	_, err := l.commit.ExecContext(ctx)
 	return err
 }
 
-// put adds one record. A large one is stored without its payload, and the payload unless it is there.
-func (l *Log) put(ctx context.Context, e entry) error {
-	if len(e.record) < blobFrom {
-		_, err := l.add.ExecContext(ctx, key(l.run.num, e.seq), e.record, e.sum)
+func (l *Log) exec(ctx context.Context, tx *sql.Tx, statement string, args ...any) error {
+	_, err := tx.StmtContext(ctx, l.statements[statement]).ExecContext(ctx, args...)
+	return err
+}
+
+// put adds one row. A large record is stored without its payload, and the payload unless it is there.
+func (l *Log) put(ctx context.Context, tx *sql.Tx, r *row) error {
+	num := key(l.run.num, r.last)
+	if !r.large {
+		return l.exec(ctx, tx, sqlAddRecords, num, r.body, r.heads)
+	}
+	from, to := payload(r.body)
+	name := canon.Digest("blob", r.body[from:to])
+	if _, err := tx.ExecContext(ctx, sqlAddBlob, name, r.body[from:to]); err != nil {
 		return err
 	}
-	from, to := payload(e.record)
-	name := canon.Digest("blob", e.record[from:to])
-	if _, err := l.conn.ExecContext(ctx, sqlAddBlob, name, e.record[from:to]); err != nil {
-		return err
-	}
-	body := append(append([]byte{}, e.record[:from]...), e.record[to:]...) // not nil, which would be stored as NULL
-	_, err := l.conn.ExecContext(ctx, sqlAddCut, key(l.run.num, e.seq), body, from, e.sum, name)
+	rest := append(append([]byte{}, r.body[:from]...), r.body[to:]...) // not nil, which would be stored as NULL
+	_, err := tx.ExecContext(ctx, sqlAddCut, num, rest, from, r.heads, name)
 	return err
 }
 
@@ -187,21 +248,6 @@ func payload(record []byte) (from, to int) {
 	return from, to
 }
 
-// Sync makes all records so far survive a loss of power. It costs a flush of the disk, or nothing if nothing is new.
-func (l *Log) Sync() error {
-	if l.closed || l.durable == l.seq {
-		return nil
-	}
-	if err := l.Flush(); err != nil {
-		return err
-	}
-	if _, err := l.store.db.Exec(sqlDurable, l.seq, l.run.num); err != nil {
-		return l.store.fail(err)
-	}
-	l.durable = l.seq
-	return nil
-}
-
 // SetStatus says where the run stands, with the exit code and the time at which it stopped, and makes that and all
 // records survive a loss of power. Zero ended: it has not ended, or now if the status says so.
 func (l *Log) SetStatus(ctx context.Context, status Status, exitCode int, ended time.Time) error {
@@ -213,14 +259,7 @@ func (l *Log) SetStatus(ctx context.Context, status Status, exitCode int, ended 
 	case status == StatusEnded && ended.IsZero():
 		ended = l.store.now()
 	}
-	if err := l.Flush(); err != nil {
-		return err
-	}
-	if _, err := l.store.db.ExecContext(ctx, sqlSetStatus, status, exitCode, milli(ended), l.seq, l.run.num); err != nil {
-		return l.store.fail(err)
-	}
-	l.durable = l.seq
-	return nil
+	return l.move(ctx, sqlSetStatus, status, exitCode, milli(ended), l.seq, l.run.num)
 }
 
 // Close lets the run go, with its records on disk. Closed again it does nothing.
@@ -230,14 +269,21 @@ func (l *Log) Close() error {
 	}
 	err := l.Sync()
 	l.closed = true
-	return l.store.fail(errors.Join(err, l.add.Close(), l.begin.Close(), l.commit.Close(), l.conn.Close(), l.file.Close()))
+	for _, st := range l.statements {
+		st.Close()
+	}
+	return errors.Join(err, l.tail.close(err != nil), l.file.Close())
 }
 
-const digestPrefix = "sha256:"
+const (
+	digestPrefix = "sha256:"
+	headSize     = 32
+)
 
-// raw and digest turn a digest into its bytes, which is how it is stored, and back.
-func raw(digest string) ([]byte, error) {
-	return hex.DecodeString(strings.TrimPrefix(digest, digestPrefix))
+// appendRaw and digest turn a digest into its bytes, which is how it is stored, and back.
+func appendRaw(b []byte, digest string) []byte {
+	b, _ = hex.AppendDecode(b, []byte(digest[len(digestPrefix):])) // canon made it
+	return b
 }
 
 func digest(raw []byte) string { return digestPrefix + hex.EncodeToString(raw) }

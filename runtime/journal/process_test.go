@@ -4,6 +4,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/spec"
 )
 
 // The test binary is also the other processes: with OMA_JOURNAL_CHILD set it does what children says, and nothing else.
 var children = map[string]func(dir, name string) error{
 	"work": childWork, "append": childAppend, "open": childOpen, "race": childRace, "readonly": childReadonly,
+	"full": childFull,
 }
 
 func TestMain(m *testing.M) {
@@ -48,12 +52,12 @@ func child(do, dir, name string) *exec.Cmd {
 
 const (
 	workers = 8
-	shared  = 40  // approvals all of them decide
+	shared  = 40  // approvals all of them decide, and as many that one of them does
 	each    = 400 // records of each
 )
 
-// childWork appends to its own run, decides every shared approval in its own name, and tries to be the first in a
-// common name.
+// childWork appends to its own run, flushes it to disk now and then, decides every shared approval in its own name, and
+// tries to be the first of all to decide another one.
 func childWork(dir, name string) error {
 	ctx := context.Background()
 	s, err := Open(dir, Options{})
@@ -76,29 +80,47 @@ func childWork(dir, name string) error {
 		if i%10 > 0 {
 			continue
 		}
-		a, err := NewApproval("shared", "plan", strconv.Itoa(i/10), []byte(`{}`))
+		if err := l.Sync(); err != nil {
+			return fmt.Errorf("sync: %w", err)
+		}
+		decided, err := childDecide(ctx, s, name, i/10)
 		if err != nil {
 			return err
 		}
-		if err := s.Ask(ctx, a); err != nil {
-			return fmt.Errorf("ask: %w", err)
-		}
-		if err := s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Approve, Reviewer: name}); err != nil {
-			return fmt.Errorf("decide: %w", err)
-		}
-		switch err := s.Decide(ctx, a.ID, a.RequestHash, Decision{Verdict: Reject, Reviewer: "common", Reason: name}); {
-		case err == nil:
+		if decided {
 			firsts++
-		case !errors.Is(err, ApprovalConflict):
-			return fmt.Errorf("decide: %w", err)
 		}
 	}
 	fmt.Println(firsts)
 	return errors.Join(l.SetStatus(ctx, StatusEnded, 0, time.Time{}), l.Close(), s.Close())
 }
 
-// Eight processes on one store, all at once: nothing is lost, nobody meets a busy
-// database, and of each race one wins.
+// childDecide asks for two things that all others ask for too. One is decided once each has approved. Of the other the first
+// decision is all there is, and true says that it was this one.
+func childDecide(ctx context.Context, s *Store, name string, i int) (bool, error) {
+	all, err := policies.NewApproval("shared", spec.ScopePlan, strconv.Itoa(i), []byte(`{}`))
+	if err != nil {
+		return false, err
+	}
+	one, err := policies.NewApproval("shared", spec.ScopeDispatch, strconv.Itoa(i), []byte(`{}`))
+	if err != nil {
+		return false, err
+	}
+	if err := errors.Join(s.Ask(ctx, all), s.Ask(ctx, one)); err != nil {
+		return false, fmt.Errorf("ask: %w", err)
+	}
+	each := func(a *Approval) bool { return len(a.Decisions) == workers }
+	if err := s.Decide(ctx, all.ID, all.RequestHash, vote(spec.VerdictApprove, name), each); err != nil {
+		return false, fmt.Errorf("decide: %w", err)
+	}
+	err = s.Decide(ctx, one.ID, one.RequestHash, vote(spec.VerdictReject, name), nil)
+	if err != nil && !errors.Is(err, ApprovalConflict) {
+		return false, fmt.Errorf("decide: %w", err)
+	}
+	return err == nil, nil
+}
+
+// K10: eight processes on one store, all at once: nothing is lost, nobody meets a busy database, and of each race one wins.
 func TestManyProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	var running []*exec.Cmd
@@ -130,20 +152,26 @@ func TestManyProcesses(t *testing.T) {
 	}
 	for i := range workers {
 		id := fmt.Sprintf("run%d", i)
-		if got, err := collect(s, id); len(got) != each || err != nil {
+		got, err := collect(s, id)
+		if len(got) != each || err != nil {
 			t.Errorf("%s has %d records: %v", id, len(got), err)
+		}
+		for n, record := range got {
+			if !bytes.HasPrefix(record, fmt.Appendf(nil, `{"seq":%d,"by":%q`, n+1, id)) {
+				t.Fatalf("record %d of %s is another one: %.60s", n+1, id, record)
+			}
 		}
 		if r, err := s.Run(t.Context(), id); err != nil || r.Status != StatusEnded || r.Records != each {
 			t.Errorf("%+v %v", r, err)
 		}
 	}
 	all, err := s.Approvals(t.Context(), ApprovalFilter{RunID: "shared"})
-	if err != nil || len(all) != shared {
+	if err != nil || len(all) != 2*shared {
 		t.Fatalf("%d approvals: %v", len(all), err)
 	}
 	for _, a := range all {
-		if len(a.Decisions) != workers+1 {
-			t.Errorf("%s has %d decisions", a.ID, len(a.Decisions))
+		if want := map[string]int{spec.ScopePlan: workers, spec.ScopeDispatch: 1}[a.Scope]; len(a.Decisions) != want {
+			t.Errorf("%s has %d decisions, want %d", a.ID, len(a.Decisions), want)
 		}
 	}
 }

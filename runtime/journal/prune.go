@@ -79,7 +79,8 @@ func (s *Store) prune(ctx context.Context, o PruneOptions, r Run) (bool, error) 
 	if err := tx.Commit(); err != nil {
 		return false, err
 	}
-	// What cannot be removed is an empty lock of a run that is gone, and harms nobody.
+	// What cannot be removed is of a run that is gone, and harms nobody.
+	os.Remove(s.tailPath(r.ID))
 	os.Remove(s.lockPath(r.ID))
 	os.Remove(filepath.Dir(s.lockPath(r.ID))) // fails if there is a receipt, which stays
 	return true, nil

@@ -15,11 +15,11 @@ coalesce((SELECT num & 4294967295 FROM records
 	sqlRunsLast = sqlRuns + ` WHERE (?1 = '' OR team = ?1) ORDER BY num DESC`
 	sqlRunIDs   = `SELECT id FROM runs ORDER BY num DESC LIMIT 1000`
 
-	sqlAddRecord  = `INSERT INTO records (num, body, head) VALUES (?, ?, ?)`
+	sqlAddRecords = `INSERT INTO records (num, body, heads) VALUES (?, ?, ?)`
 	sqlAddBlob    = `INSERT INTO blobs (digest, body) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`
-	sqlAddCut     = `INSERT INTO records (num, body, blob, cut, head) SELECT ?, ?, num, ?, ? FROM blobs WHERE digest = ?`
-	sqlLastRecord = `SELECT num, head FROM records WHERE num BETWEEN ? AND ? ORDER BY num DESC LIMIT 1`
-	sqlRecords    = `SELECT num, body, blob, cut, head FROM records WHERE num > ? AND num <= ? ORDER BY num LIMIT 256`
+	sqlAddCut     = `INSERT INTO records (num, body, blob, cut, heads) SELECT ?, ?, num, ?, ? FROM blobs WHERE digest = ?`
+	sqlLastRecord = `SELECT num, substr(heads, -32) FROM records WHERE num BETWEEN ? AND ? ORDER BY num DESC LIMIT 1`
+	sqlRecords    = `SELECT num, body, blob, cut, heads FROM records WHERE num > ? AND num <= ? ORDER BY num`
 	sqlBlob       = `SELECT digest, body FROM blobs WHERE num = ?`
 
 	sqlAddApproval = `INSERT INTO approvals (id, run, scope, boundary, request_hash, content, reason, requested_at, expires, sum)
@@ -29,7 +29,8 @@ coalesce(d.num, 0), coalesce(d.reviewer, ''), coalesce(d.verdict, ''), coalesce(
 coalesce(d.decided_at, 0), coalesce(d.sum, '')
 FROM approvals a JOIN runs r ON r.num = a.run LEFT JOIN decisions d ON d.approval = a.id`
 	sqlApprovalByID = sqlApprovals + ` WHERE a.id = ? ORDER BY d.num`
-	sqlApprovalsAll = sqlApprovals + ` WHERE (?1 = '' OR r.id = ?1) AND (NOT ?2 OR d.num IS NULL) ORDER BY a.num, d.num`
+	sqlApprovalsAll = sqlApprovals + ` WHERE (?1 = '' OR r.id = ?1) ORDER BY a.num, d.num`
+	sqlApprovalIDs  = `SELECT id FROM approvals ORDER BY num DESC`
 	sqlAddDecision  = `INSERT INTO decisions (approval, reviewer, verdict, reason, signature, decided_at, sum)
 VALUES (?, ?, ?, ?, ?, ?, ?)`
 

@@ -24,7 +24,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	// No mode stops root, so the child is then somebody else, who may read and enter.
-	for _, path := range []string{filepath.Join(dir, fileName), dir, filepath.Dir(dir)} {
+	for _, path := range []string{filepath.Join(dir, "runs", "r1"), filepath.Join(dir, "runs"), filepath.Join(dir, fileName), dir, filepath.Dir(dir)} {
 		if err := os.Chmod(path, 0o555); err != nil {
 			t.Fatal(err)
 		}

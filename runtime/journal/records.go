@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,6 +18,11 @@ import (
 // is missing or not what was appended ends it with a DamageError. A record belongs to whoever receives it.
 func (s *Store) Records(ctx context.Context, id string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
+		lines, err := s.readTail(id)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		r, err := s.row(ctx, id)
 		if err != nil {
 			yield(nil, err)
@@ -30,14 +36,17 @@ func (s *Store) Records(ctx context.Context, id string) iter.Seq2[[]byte, error]
 				return
 			}
 			for i := range page {
-				record, err := c.next(ctx, &page[i])
-				if err != nil {
-					yield(nil, err)
-					return
+				for record, err := range c.records(ctx, &page[i]) {
+					if !yield(record, err) || err != nil {
+						return
+					}
 				}
-				if !yield(record, nil) {
-					return
-				}
+			}
+		}
+		rest, _ := after(lines, c.seq, c.head)
+		for _, record := range rest {
+			if !yield(record, nil) {
+				return
 			}
 		}
 	}
@@ -64,14 +73,17 @@ type cursor struct {
 	head  string
 }
 
-// part is a record as it is stored.
+// part is records as they are stored.
 type part struct {
-	num  int64
-	body []byte
-	blob sql.NullInt64
-	cut  int64
-	head []byte
+	num   int64 // of the last one
+	body  []byte
+	blob  sql.NullInt64
+	cut   int64
+	heads []byte
 }
+
+// pageBytes is the size from which no more rows are read at once.
+const pageBytes = 1 << 20
 
 func (c *cursor) page(ctx context.Context, end int64) ([]part, error) {
 	rows, err := c.store.db.QueryContext(ctx, sqlRecords, key(c.run.num, c.seq), key(c.run.num, end))
@@ -80,12 +92,12 @@ func (c *cursor) page(ctx context.Context, end int64) ([]part, error) {
 	}
 	defer rows.Close()
 	var page []part
-	for rows.Next() {
+	for size := 0; size < pageBytes && rows.Next(); {
 		var p part
-		if err := rows.Scan(&p.num, &p.body, &p.blob, &p.cut, &p.head); err != nil {
+		if err := rows.Scan(&p.num, &p.body, &p.blob, &p.cut, &p.heads); err != nil {
 			return c.upTo(page, err)
 		}
-		page = append(page, p)
+		page, size = append(page, p), size+len(p.body)
 	}
 	if err := rows.Err(); err != nil {
 		return c.upTo(page, err)
@@ -107,28 +119,52 @@ func (c *cursor) upTo(page []part, err error) ([]part, error) {
 	return nil, err
 }
 
-// next puts a record together and holds it against the chain.
-func (c *cursor) next(ctx context.Context, p *part) ([]byte, error) {
-	if p.num != key(c.run.num, c.seq+1) {
-		return nil, c.damage("is missing")
-	}
-	record := p.body
-	if p.blob.Valid {
-		blob, err := c.blob(ctx, p.blob.Int64)
+// records takes a row apart and holds each record against the chain.
+func (c *cursor) records(ctx context.Context, p *part) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		n := len(p.heads) / headSize
+		if n == 0 || len(p.heads)%headSize > 0 || p.blob.Valid && n > 1 {
+			yield(nil, c.damage("is not what was appended"))
+			return
+		}
+		if p.num != key(c.run.num, c.seq+int64(n)) {
+			yield(nil, c.damage("is missing"))
+			return
+		}
+		body, err := c.whole(ctx, p)
 		if err != nil {
-			return nil, err
+			yield(nil, err)
+			return
 		}
-		if p.cut < 0 || p.cut > int64(len(p.body)) {
-			return nil, c.damage("is not what was appended")
+		for i, record := range bytes.SplitN(body, []byte("\n"), n) {
+			head := canon.Chain(c.head, record)
+			if head != digest(p.heads[i*headSize:(i+1)*headSize]) {
+				yield(nil, c.damage("is not what was appended"))
+				return
+			}
+			if c.seq, c.head = c.seq+1, head; !yield(record[:len(record):len(record)], nil) {
+				return
+			}
 		}
-		record = slices.Concat(p.body[:p.cut], blob, p.body[p.cut:])
+		if p.num != key(c.run.num, c.seq) {
+			yield(nil, c.damage("is not what was appended"))
+		}
 	}
-	head := canon.Chain(c.head, record)
-	if head != digest(p.head) {
+}
+
+// whole puts a large record together.
+func (c *cursor) whole(ctx context.Context, p *part) ([]byte, error) {
+	if !p.blob.Valid {
+		return p.body, nil
+	}
+	blob, err := c.blob(ctx, p.blob.Int64)
+	if err != nil {
+		return nil, err
+	}
+	if p.cut < 0 || p.cut > int64(len(p.body)) {
 		return nil, c.damage("is not what was appended")
 	}
-	c.seq, c.head = c.seq+1, head
-	return record, nil
+	return slices.Concat(p.body[:p.cut], blob, p.body[p.cut:]), nil
 }
 
 func (c *cursor) blob(ctx context.Context, num int64) ([]byte, error) {

@@ -82,14 +82,22 @@ func (s *Store) add(ctx context.Context, r *Run) error {
 	if err != nil {
 		return fmt.Errorf("run %q is not described by text: %w", r.ID, err)
 	}
-	res, err := s.db.ExecContext(ctx, sqlAddRun, r.ID, r.Team, r.Plan, r.Core, r.Author, milli(r.CreatedAt), sum)
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit it does nothing
+	res, err := tx.ExecContext(ctx, sqlAddRun, r.ID, r.Team, r.Plan, r.Core, r.Author, milli(r.CreatedAt), sum)
 	if err != nil {
 		return err
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
 		return fmt.Errorf("%w: %q", ErrExists, r.ID)
 	}
-	return nil
+	if err := removeTail(s.tailPath(r.ID)); err != nil { // one of a run that was pruned is not this one's
+		return err
+	}
+	return tx.Commit()
 }
 
 // Continue holds a run that another process left, and counts an attempt. Whoever cares about plan and version must look
@@ -119,7 +127,18 @@ func (s *Store) take(ctx context.Context, r *Run) error {
 	if r.Records < r.durable {
 		return &DamageError{s.path, r.ID, r.Records + 1, "is missing"}
 	}
-	_, err := s.db.ExecContext(ctx, sqlTakeRun, r.num)
+	lines, err := s.readTail(r.ID)
+	if err != nil {
+		return err
+	}
+	seq, head, err := s.last(ctx, r)
+	if err != nil {
+		return err
+	}
+	if kept, ahead := after(lines, seq, head); ahead { // an older copy of the database was put in its place
+		return &DamageError{s.path, r.ID, seq + int64(len(kept)) + 1, "is missing, and " + s.tailPath(r.ID) + " has later ones"}
+	}
+	_, err = s.db.ExecContext(ctx, sqlTakeRun, r.num)
 	return err
 }
 
@@ -129,7 +148,7 @@ func (s *Store) Run(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	s.look(r)
+	s.look(ctx, r)
 	return *r, nil
 }
 
@@ -147,23 +166,42 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
 		return nil, s.fail(err)
 	}
 	defer rows.Close()
-	var runs []Run
-	for (f.Limit <= 0 || len(runs) < f.Limit) && rows.Next() {
+	var all []*Run
+	for rows.Next() {
 		r, err := s.scan(rows)
 		if err != nil {
-			return runs, err
+			return nil, err
 		}
-		if s.look(r); f.Status == "" || r.Status == f.Status {
+		all = append(all, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.fail(err)
+	}
+	var runs []Run
+	for _, r := range all {
+		if s.look(ctx, r); f.Status == "" || r.Status == f.Status {
 			runs = append(runs, *r)
 		}
+		if f.Limit > 0 && len(runs) == f.Limit {
+			break
+		}
 	}
-	return runs, s.fail(rows.Err())
+	return runs, nil
 }
 
-// look asks the lock whether somebody holds a run, and whom. A run that is said to be running and is not held was interrupted.
-func (s *Store) look(r *Run) {
+// look asks the lock whether somebody holds a run, and whom, and counts the records in its tail. A run that is said to be
+// running and is not held was interrupted. What cannot be read is not counted: reading the records says why.
+func (s *Store) look(ctx context.Context, r *Run) {
+	if r.Status == StatusEnded {
+		return
+	}
+	if lines, err := s.readTail(r.ID); err == nil {
+		if seq, head, err := s.last(ctx, r); err == nil {
+			records, _ := after(lines, seq, head)
+			r.Records = seq + int64(len(records))
+		}
+	}
 	switch path := s.lockPath(r.ID); {
-	case r.Status == StatusEnded:
 	case locked(path):
 		h := holderOf(path)
 		r.Holder = &h
@@ -207,28 +245,37 @@ func (s *Store) unknown(ctx context.Context, id string) error {
 	if err != nil {
 		return s.fail(err)
 	}
+	ids, err := s.texts(rows)
+	if err != nil {
+		return err
+	}
+	return &UnknownError{ID: id, Near: nearest(id, ids)}
+}
+
+// texts reads rows of one text each.
+func (s *Store) texts(rows *sql.Rows) (all []string, err error) {
 	defer rows.Close()
-	var ids []string
 	for rows.Next() {
-		var known string
-		if err := rows.Scan(&known); err != nil {
-			return s.fail(err)
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, s.fail(err)
 		}
-		ids = append(ids, known)
+		all = append(all, text)
 	}
-	if err := rows.Err(); err != nil {
-		return s.fail(err)
-	}
-	e := &UnknownError{ID: id}
-	for len(e.Near) < 3 {
-		near := spec.Nearest(id, ids)
-		if near == "" {
+	return all, s.fail(rows.Err())
+}
+
+// nearest gives what may have been meant, nearest first, at most three.
+func nearest(id string, ids []string) (near []string) {
+	for len(near) < 3 {
+		best := spec.Nearest(id, ids)
+		if best == "" {
 			break
 		}
-		e.Near = append(e.Near, near)
-		ids = slices.DeleteFunc(ids, func(known string) bool { return known == near })
+		near = append(near, best)
+		ids = slices.DeleteFunc(ids, func(known string) bool { return known == best })
 	}
-	return e
+	return near
 }
 
 // hold takes a run's lock; nil if another process has it. The lock keeps its file, so that nobody can remove it and
@@ -244,6 +291,8 @@ func (s *Store) hold(id string) (*os.File, error) {
 }
 
 func (s *Store) lockPath(id string) string { return filepath.Join(s.dir, "runs", id, "lock") }
+
+func (s *Store) tailPath(id string) string { return filepath.Join(s.dir, "runs", id, "tail") }
 
 // goodID keeps ids from leading out of the folder of runs.
 func goodID(id string) bool {

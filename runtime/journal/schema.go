@@ -7,8 +7,9 @@ const applicationID = 0x6f6d6100
 // Those that were released are never changed.
 var migrations = []string{firstSchema}
 
-// A record's number is its run's number and its own: run<<32 | seq. So the records of a run lie together in one tree,
-// in order, without an index beside it.
+// Records that are stored together are one row, since most of what storing costs is paid by the row. A row's number is its
+// run's number and that of its last record: run<<32 | seq. So the records of a run lie together in one tree, in order,
+// without an index beside it.
 const firstSchema = `
 CREATE TABLE runs (
 	num         INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again, so that nothing of a pruned run can come back
@@ -33,11 +34,11 @@ CREATE TABLE blobs (
 ) STRICT;
 
 CREATE TABLE records (
-	num  INTEGER PRIMARY KEY,
-	body BLOB NOT NULL,              -- what is left of the record without its blob
-	blob INTEGER REFERENCES blobs,   -- NULL: none
-	cut  INTEGER NOT NULL DEFAULT 0, -- where in body the blob goes
-	head BLOB NOT NULL               -- the chain's digest with this record
+	num   INTEGER PRIMARY KEY,
+	body  BLOB NOT NULL,              -- the records with line ends between them, or what is left of one without its blob
+	blob  INTEGER REFERENCES blobs,   -- NULL: none
+	cut   INTEGER NOT NULL DEFAULT 0, -- where in body the blob goes
+	heads BLOB NOT NULL               -- the chain's digest with each record, 32 bytes each: so many records there are
 ) STRICT;
 CREATE INDEX records_blob ON records (blob) WHERE blob IS NOT NULL;
 
@@ -77,9 +78,9 @@ CREATE TRIGGER runs_kept BEFORE DELETE ON runs WHEN OLD.num NOT IN pruning
 BEGIN SELECT RAISE(ABORT, 'a run is removed by pruning only'); END;
 
 CREATE TRIGGER records_next BEFORE INSERT ON records
-WHEN NEW.num & 4294967295 = 0
-	OR EXISTS (SELECT 1 FROM records WHERE num = NEW.num)
-	OR (NEW.num & 4294967295 > 1 AND NOT EXISTS (SELECT 1 FROM records WHERE num = NEW.num - 1))
+WHEN length(NEW.heads) = 0 OR length(NEW.heads) % 32 > 0 OR NEW.num & 4294967295 < length(NEW.heads) / 32
+	OR (NEW.num & 4294967295 > length(NEW.heads) / 32 AND NOT EXISTS (SELECT 1 FROM records WHERE num = NEW.num - length(NEW.heads) / 32))
+	OR EXISTS (SELECT 1 FROM records WHERE num > NEW.num - length(NEW.heads) / 32 AND num <= NEW.num | 4294967295)
 BEGIN SELECT RAISE(ABORT, 'a record must follow the one before it'); END;
 CREATE TRIGGER records_fixed BEFORE UPDATE ON records
 BEGIN SELECT RAISE(ABORT, 'a record cannot be changed'); END;

@@ -39,7 +39,6 @@ type Store struct {
 	now  func() time.Time
 	ro   bool
 	db   *sql.DB // its commits are flushed to disk
-	fast *sql.DB // its commits are handed to the operating system; connections are made when a log first needs one
 }
 
 // Open opens the store of a state folder, and makes folder and store if they are not there. With ReadOnly or Existing a
@@ -67,13 +66,7 @@ func Open(dir string, o Options) (*Store, error) {
 func (s *Store) Dir() string { return s.dir }
 
 // Close ends the store. Logs must be closed before it.
-func (s *Store) Close() error {
-	err := s.db.Close()
-	if ferr := s.fast.Close(); err == nil {
-		err = ferr
-	}
-	return s.fail(err)
-}
+func (s *Store) Close() error { return s.fail(s.db.Close()) }
 
 // present sees that there is a file worth opening, and makes one if there is none and it may.
 func (s *Store) present(create bool) error {
@@ -178,9 +171,6 @@ func (s *Store) connect(options string) error {
 	if s.db, err = sql.Open("sqlite", source(s.path, options+"&_sync=FULL")); err != nil {
 		return s.fail(err)
 	}
-	if s.fast, err = sql.Open("sqlite", source(s.path, options+"&_sync=NORMAL")); err != nil {
-		return s.fail(err)
-	}
 	if err = s.fail(s.identify()); err != nil {
 		s.Close()
 	}
@@ -236,6 +226,9 @@ func (s *Store) fail(err error) error {
 		return err
 	}
 	text := plain(e.Error())
+	if e.Code() == lib.SQLITE_IOERR_SHMSIZE { // no room for the memory that processes share
+		return fmt.Errorf("%s: %w", s.path, syscall.ENOSPC)
+	}
 	switch e.Code() & 0xff {
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_ERROR, lib.SQLITE_MISMATCH, lib.SQLITE_TOOBIG:
 		return fmt.Errorf("%w: %s: %s", ErrCorrupt, s.path, text)
@@ -245,6 +238,8 @@ func (s *Store) fail(err error) error {
 		return fmt.Errorf("%s cannot be opened or written (is the folder writable?): %w", s.path, fs.ErrPermission)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		return fmt.Errorf("%w: another process has kept %s locked for %v", ErrBusy, s.path, busyTimeout)
+	case lib.SQLITE_IOERR:
+		return fmt.Errorf("%s: %s (is the disk over its quota, or failing?)", s.path, text)
 	case lib.SQLITE_INTERRUPT:
 		return fmt.Errorf("%s: %w", s.path, context.Canceled)
 	}
