@@ -24,7 +24,7 @@ func NewApproval(runID, scope, boundary string, content json.RawMessage) (spec.A
 	}
 	r := spec.ApprovalRequest{RunID: runID, Scope: scope, Boundary: boundary, Content: c}
 	if r.RequestHash, err = ApprovalHash(&r); err == nil {
-		r.ID = approvalID(&r)
+		r.ID = ApprovalID(&r)
 	}
 	return r, err
 }
@@ -39,7 +39,9 @@ func ApprovalHash(r *spec.ApprovalRequest) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func approvalID(r *spec.ApprovalRequest) string {
+// ApprovalID is the id that follows from a request's run, scope, boundary and hash: no request of another run or place has
+// it.
+func ApprovalID(r *spec.ApprovalRequest) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{r.RunID, r.Scope, r.Boundary, r.RequestHash}, "\n")))
 	return "apr_" + hex.EncodeToString(sum[:16])
 }
@@ -52,7 +54,7 @@ func CheckApproval(r *spec.ApprovalRequest) error {
 		return fmt.Errorf("the content is no JSON: %w", err)
 	case hash != r.RequestHash:
 		return fmt.Errorf("the request has hash %q, and its content %q", r.RequestHash, hash)
-	case approvalID(r) != r.ID:
+	case ApprovalID(r) != r.ID:
 		return errors.New("the request's id does not follow from what it asks")
 	}
 	return nil

@@ -335,10 +335,12 @@ func (k *ruleCheck) judges() map[*tool]*judge {
 		}
 		r.AppliesTo = append(r.AppliesTo, spec.RuleCost{Tool: t.info.Name, Cost: ch.cost})
 	}
+	past := reads(k.when.loose, "history")
 	for _, x := range k.reach {
 		if j := out[x.tool]; j != nil && governs(r, x.agent) {
 			g := k.set.calls[callKey{x.agent, x.tool.info.Name}]
 			g.rules = append(g.rules, j)
+			k.set.past[x.agent] = k.set.past[x.agent] || past
 		}
 	}
 	return out

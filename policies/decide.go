@@ -52,7 +52,7 @@ func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 			}
 		}
 	}
-	v := verdict{permitted: s.permit}
+	v := verdict{permit: s.permit}
 	vars := variables{set: s, request: &r}
 	for _, j := range g.rules {
 		if ctx.Err() != nil {
@@ -83,11 +83,11 @@ const (
 
 // verdict gathers what the rules say. A call runs only if nothing forbids it and something permits it.
 type verdict struct {
-	permitted bool
-	worst     int      // the strictest level so far: an index into levels; 0: nothing forbids
-	reasons   []string // of that level
-	rules     []spec.RuleOutcome
-	marks     []string // that matching rules set, if the call runs
+	permit  bool     // the default allows
+	worst   int      // the strictest level so far; 0: nothing forbids
+	reasons []string // of that level
+	rules   []spec.RuleOutcome
+	marks   []string // that matching rules set, if the call runs
 }
 
 // The levels of forbidding.
@@ -102,10 +102,10 @@ const (
 func (v *verdict) add(j *judge, vars *variables, err error) {
 	r := j.rule
 	out := spec.RuleOutcome{Name: r.Name, Source: r.Source, Action: r.Action, Outcome: outcomeMatched}
-	level, why := levelOf(r.Action), r.Reason
+	why := r.Reason
 	if err != nil {
 		out.Outcome, out.Error = outcomeError, cause(err)
-		level, why = fails, "it could not be evaluated: "+out.Error
+		why = "it could not be evaluated: " + out.Error
 	} else {
 		j.describe(vars, &out)
 		why = cmp.Or(out.Reason, why)
@@ -114,7 +114,7 @@ func (v *verdict) add(j *judge, vars *variables, err error) {
 		}
 	}
 	v.rules = append(v.rules, out)
-	v.permitted = v.permitted || err == nil && permits(r)
+	level := levelOfOutcome(&out)
 	if level == free || level < v.worst {
 		return
 	}
@@ -141,28 +141,56 @@ func levelOf(action string) int {
 	return denies
 }
 
-// decision sums up. marks are those set before. A person who is asked permits the call, so that no default stands in
-// front of the question.
-func (v *verdict) decision(marks []string) spec.Decision {
-	d := spec.Decision{Gated: true, GateAction: spec.ActionDeny, GateOutcome: outcomeDecided, Rules: v.rules, Reason: strings.Join(v.reasons, "; ")}
+// levelOfOutcome takes whatever is no match for a failure.
+func levelOfOutcome(o *spec.RuleOutcome) int {
+	if o.Outcome != outcomeMatched {
+		return fails
+	}
+	return levelOf(o.Action)
+}
+
+// permits says that what a rule said lets a call run under default deny.
+func permits(o *spec.RuleOutcome) bool {
+	return o.Outcome == outcomeMatched && o.Action == spec.ActionAllow && !foreign(&spec.PlanRule{Source: o.Source})
+}
+
+// Concluded gives the action and the outcome that follow from all that rules said of a call: the strictest counts. permit is
+// the default, for a call that nothing forbids and nothing permits. A person who is asked permits the call, so that no
+// default stands in front of the question.
+func Concluded(rules []spec.RuleOutcome, permit bool) (action, outcome string) {
+	worst := free
+	for i := range rules {
+		worst = max(worst, levelOfOutcome(&rules[i]))
+		permit = permit || permits(&rules[i])
+	}
 	switch {
-	case v.worst == fails:
-		d.GateOutcome = outcomeError
-	case v.worst == denies:
-	case v.worst == suspends:
-		d.GateAction, d.Marks = spec.ActionSuspend, newMarks(v.marks, marks)
-	case v.worst == asks:
-		d.GateAction, d.Marks = spec.ActionAsk, newMarks(v.marks, marks)
-	case !v.permitted:
+	case worst == fails:
+		return spec.ActionDeny, outcomeError
+	case worst == suspends:
+		return spec.ActionSuspend, outcomeDecided
+	case worst == asks:
+		return spec.ActionAsk, outcomeDecided
+	case worst == free && permit:
+		return spec.ActionAllow, outcomeDecided
+	}
+	return spec.ActionDeny, outcomeDecided
+}
+
+// decision sums up. marks are those set before.
+func (v *verdict) decision(marks []string) spec.Decision {
+	d := spec.Decision{Gated: true, Rules: v.rules, Reason: strings.Join(v.reasons, "; ")}
+	d.GateAction, d.GateOutcome = Concluded(v.rules, v.permit)
+	switch {
+	case d.GateAction != spec.ActionDeny:
+		d.Marks = NewMarks(v.marks, marks)
+	case v.worst == free:
 		d.Reason = "no rule allows the call, and calls are denied by default"
-	default:
-		d.GateAction, d.Marks = spec.ActionAllow, newMarks(v.marks, marks)
 	}
 	return d
 }
 
-// newMarks gives the marks that were not set before, sorted.
-func newMarks(marks, before []string) (fresh []string) {
+// NewMarks gives the marks that were not set before, sorted.
+func NewMarks(marks, before []string) (fresh []string) {
 	for _, m := range marks {
 		if !slices.Contains(before, m) && !slices.Contains(fresh, m) {
 			fresh = append(fresh, m)

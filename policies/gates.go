@@ -49,6 +49,7 @@ type Set struct {
 	calls    map[callKey]*gate
 	levels   []shell.Level // for rules that are not from above
 	traces   map[*spec.PlanRule]trace
+	past     map[string]bool // agents whose calls meet a rule that reads history
 }
 
 type callKey struct{ agent, tool string }
@@ -75,6 +76,9 @@ type note struct {
 	program cel.Program
 }
 
+// ReadsHistory says that a rule over an agent's calls looks at its earlier ones.
+func (s *Set) ReadsHistory(agent string) bool { return s != nil && s.past[agent] }
+
 // Rules gives the rules with the tools each can match and the static cost of judging one call.
 func (s *Set) Rules() []spec.PlanRule {
 	if s == nil {
@@ -87,7 +91,7 @@ func (s *Set) Rules() []spec.PlanRule {
 // nil if anything is an error. All problems are reported in one pass.
 func Compile(in RuleSet) (*Set, spec.Diagnostics) {
 	s := &Set{declared: in.Declared, permit: in.Default != spec.ActionDeny, rules: slices.Clone(in.Rules), calls: map[callKey]*gate{},
-		levels: levelsOf(in.Levels), traces: map[*spec.PlanRule]trace{}}
+		levels: levelsOf(in.Levels), traces: map[*spec.PlanRule]trace{}, past: map[string]bool{}}
 	c := &compiler{in: in, set: s, limit: defaultInputBytes, tools: map[string]*tool{}}
 	if in.Default != "" && in.Default != spec.ActionAllow && in.Default != spec.ActionDeny {
 		c.diags.Errorf("gate-action", "gates.default", "default %q is neither allow nor deny", in.Default)
@@ -261,6 +265,9 @@ func teamless(r *spec.PlanRule) bool { return above(r) || strings.HasPrefix(r.So
 // above says that the rule was given from outside the team file, so that nothing the team declares may weaken it.
 func above(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "policy ") }
 
+// Covers says whether a rule judges an agent's calls of a tool.
+func Covers(r *spec.PlanRule, agent, tool string) bool { return governs(r, agent) && looksAt(r, tool) }
+
 // looksAt says whether a rule judges calls of a tool: it names it, or no tool at all. A * stands for any part of a name.
 func looksAt(r *spec.PlanRule, tool string) bool {
 	return r.Tools == nil || slices.ContainsFunc(r.Tools, func(pattern string) bool { return nameMatches(pattern, tool) })
@@ -336,6 +343,3 @@ func (c *compiler) namedTool(r *spec.PlanRule, name string) *tool {
 	}
 	return nil
 }
-
-// permits says that a match of the rule lets a call run under default deny.
-func permits(r *spec.PlanRule) bool { return r.Action == spec.ActionAllow && !foreign(r) }

@@ -101,6 +101,10 @@ func (g *guard) request(e *core.Effect) (spec.ApprovalRequest, error) {
 	}
 	r, err := policies.NewApproval(g.runID, e.Scope, strings.TrimSuffix(e.ID, "/approval"), raw)
 	r.Reason = clip(g.mask(e.Ask.Reason), maxReason)
+	r.RequestedAt = time.UnixMilli(e.At).UTC()
+	if a := g.plan.Approvals; a != nil && a.Expires > 0 {
+		r.Expires = r.RequestedAt.Add(time.Duration(a.Expires)).Truncate(time.Millisecond)
+	}
 	return r, err
 }
 
@@ -119,7 +123,7 @@ func (g *guard) consult(ctx context.Context, e *core.Effect) core.Result {
 		return core.Result{Cancelled: true}
 	case err != nil:
 		return unasked(err)
-	case rec.RequestID != r.ID || rec.RequestHash != r.RequestHash:
+	case rec.RequestID != r.ID || rec.RequestHash != r.RequestHash || !rec.Expires.Equal(r.Expires):
 		return unasked(errors.New("the answer is to another request"))
 	}
 	rec = g.concluded(&r, &rec, g.now())
@@ -130,9 +134,12 @@ func (g *guard) consult(ctx context.Context, e *core.Effect) core.Result {
 
 // concluded is what the votes on a request come to, whatever the record says.
 func (g *guard) concluded(r *spec.ApprovalRequest, rec *spec.ApprovalRecord, now time.Time) spec.ApprovalRecord {
-	r.Expires = rec.Expires
 	return policies.ConcludeApproval(g.plan.Approvals, g.author, r, rec.Votes, now)
 }
+
+// errHid is why nothing waits for a person once a model has written a secret: the log has a reference in its place, so a
+// later attempt would not be this run.
+var errHid = fmt.Errorf("a model has written a key that this program resolved, so the run could not go on with the answer: %w", ErrCannotSuspend)
 
 func unasked(err error) core.Result {
 	code := "APPROVAL_FAILED"

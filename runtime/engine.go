@@ -29,6 +29,7 @@ type engine struct {
 	// past is told again before anything new is asked. nil: the run starts now.
 	past      *tape
 	request   func(*core.Effect) (spec.ApprovalRequest, error) // is what an approval asks people
+	check     func(*core.Effect, *core.Result) error           // says why what is told again cannot have been so; nil: nobody does
 	told      func(*core.Effect, *core.Result)                 // sees what is told again; nil: nobody does
 	again     func(*core.Effect) (core.Result, bool)           // answers a call that may have run; false: it runs
 	lasting   func(*core.Effect) bool                          // says that what was asked must survive the machine before it is done
@@ -36,6 +37,8 @@ type engine struct {
 	pending   []pending                                        // asked for in the past, and not answered as far as it was told
 	broken    error                                            // why the past does not fit
 	halted    bool                                             // the log says that the run was stopped
+	lenient   bool                                             // digests of what held secrets may differ: nothing new starts
+	hid       bool                                             // a model wrote a secret, and the log has a reference in its place
 	suspended bool                                             // it was stopped because only people's decisions were left to wait for
 
 	cancel    func()
@@ -215,7 +218,7 @@ func (e *engine) ask(t *thread, s step) {
 		e.give(t, ef, e.door(s.ctx, ef))
 	default:
 		if kind := asked[ef.Kind]; kind != "" {
-			e.rec.record(event(kind, ef), e.asked(ef))
+			ef.At = e.rec.record(event(kind, ef), e.asked(ef))
 		}
 		e.starting = append(e.starting, pending{t: t, s: s})
 	}
@@ -247,7 +250,7 @@ func (e *engine) launch(p pending) {
 		e.timers++
 	}
 	if p.s.effect.Kind == core.Approval { // people are asked one thing after another, in the core's order
-		p.before, p.asked = e.consulted, make(chan struct{})
+		p.hid, p.before, p.asked = e.hid, e.consulted, make(chan struct{})
 		e.consulted = p.asked
 	}
 	go func() { e.done <- e.act(p) }()
@@ -292,7 +295,11 @@ func (e *engine) act(p pending) completion {
 		<-p.before
 	}
 	if c.e.Kind != core.Timer {
-		c.res = e.door(ctx, c.e)
+		if p.hid {
+			c.res = unasked(errHid)
+		} else {
+			c.res = e.door(ctx, c.e)
+		}
 		if p.asked != nil {
 			close(p.asked)
 		}

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
@@ -22,6 +24,7 @@ func (e *engine) asked(ef *core.Effect) any {
 		if err != nil { // the door fails on it as well, and says so
 			return nil
 		}
+		r.RequestedAt, r.Expires = time.Time{}, time.Time{} // they follow from the event's time
 		return r
 	}
 	return nil
@@ -75,6 +78,7 @@ func (e *engine) clean(res *core.Result) *core.Result {
 	if m := res.Model; m != nil && m.Response != nil {
 		model, resp := *m, *m.Response
 		resp.Message = e.message(resp.Message)
+		e.hid = e.hid || e.withhold == nil && differs(resp.Message, m.Response.Message)
 		model.Response, out.Model = &resp, &model
 	}
 	if j := res.Judged; j != nil {
@@ -88,6 +92,11 @@ func (e *engine) clean(res *core.Result) *core.Result {
 		out.Tool = &tool
 	}
 	return &out
+}
+
+// differs says that something was taken out of a model's message.
+func differs(a, b spec.Message) bool {
+	return a.Text != b.Text || a.Reasoning != b.Reasoning || !slices.Equal(a.ToolCalls, b.ToolCalls)
 }
 
 func (e *engine) message(m spec.Message) spec.Message {

@@ -17,6 +17,8 @@ type GateOptions struct {
 	// receipt vouches for itself.
 	Plan     *spec.Plan
 	Policies []spec.PolicyFile
+	// Known is every tool there is, for rules over tools that no agent is granted.
+	Known []spec.ToolInfo
 	// Log is the run's event log. nil: it is missing, which no receipt passes without NoLog.
 	Log                io.Reader
 	NoLog              bool // check nothing but the receipt's own digest
@@ -111,8 +113,9 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	}
 	v.Receipt, v.RunID, v.Team, v.Yardstick, v.Integrity = r, r.RunID, r.Team.Name, YardstickNone, IntegrityDigest
 	v.consistent(r)
+	var past *Past
 	if o.Log != nil {
-		v.log(r, o.Log)
+		past = v.log(r, o.Log)
 	} else if !o.NoLog {
 		v.broken(hintNoLog, "the event log is missing: keep events.jsonl beside the receipt or give --events FILE, or accept that with --no-log")
 	}
@@ -120,6 +123,7 @@ func Gate(data []byte, o GateOptions) *GateVerdict {
 	switch {
 	case o.Plan != nil:
 		v.bind(r, o.Plan)
+		v.told(r, &o, past)
 		governance, release, folders = o.Plan.Governance, o.Plan.Release, watched(o.Plan)
 	case len(o.Policies) > 0:
 		v.Bound, v.Yardstick = true, YardstickMatched

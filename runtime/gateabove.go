@@ -29,6 +29,7 @@ func (v *GateVerdict) under(r *spec.Receipt, above []spec.PolicyFile, g *spec.Go
 				v.broken(hintReceipt, "the receipt lists policy %q and counts nothing of its rule %q", p.Policy.Name, rule.Name)
 			}
 		}
+		v.aboveRules(r, source, p.Policy.Rules)
 		if p.Policy.Limits != nil {
 			v.limits(r, p.Policy, g)
 		}

@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/open-multi-agent/oma/policies"
@@ -13,42 +10,60 @@ import (
 )
 
 // approvals holds the decisions that people took against the receipt itself: nothing ran that waited for a person unless
-// a request was approved.
+// the request about that very call of this very run was approved, by votes that say so whoever may decide.
 func (v *GateVerdict) approvals(r *spec.Receipt) {
-	became := map[string]string{}
-	for _, a := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
-		became[a.RequestID] = a.Decision
-	}
-	for _, a := range r.ApprovalDecisions {
-		if a.Decision == spec.ApprovalPending {
-			v.broken(hintReceipt, "request %s is among those that were decided and says that it was not", a.RequestID)
+	records, asked := map[string]*spec.ApprovalRecord{}, map[string]bool{}
+	for _, of := range []struct {
+		all     []spec.ApprovalRecord
+		pending bool
+		among   string
+	}{{r.ApprovalDecisions, false, "were decided"}, {r.PendingApprovals, true, "wait"}} {
+		for i := range of.all {
+			a := &of.all[i]
+			if (a.Decision == spec.ApprovalPending) != of.pending {
+				v.broken(hintReceipt, "request %s is among those that %s and says that it was %s", a.RequestID, of.among, a.Decision)
+			}
+			if asked[a.Boundary] {
+				v.broken(hintReceipt, "people were asked about %q twice", a.Boundary)
+			}
+			records[a.RequestID], asked[a.Boundary] = a, true
+			v.request(r, a)
 		}
 	}
-	for _, a := range r.PendingApprovals {
-		if a.Decision != spec.ApprovalPending {
-			v.broken(hintReceipt, "request %s is among those that wait and says that it was %s", a.RequestID, a.Decision)
-		}
+	v.places(r, records)
+}
+
+// request holds one record against itself.
+func (v *GateVerdict) request(r *spec.Receipt, a *spec.ApprovalRecord) {
+	if req := requestOf(r, a); policies.ApprovalID(&req) != a.RequestID {
+		v.broken(hintReceipt, "request %s is of another run or place: its id does not follow from this one", a.RequestID)
 	}
-	for _, d := range r.Decisions {
-		switch {
-		case d.RequestID == "" && d.Approval != "" && d.Approval != spec.ApprovalPending:
-			v.broken(hintReceipt, "decision %d was %s by people whom nobody asked", d.Seq, d.Approval)
-		case d.RequestID != "" && became[d.RequestID] != d.Approval:
-			v.broken(hintReceipt, "decision %d says that request %s was %s, and the receipt has it otherwise", d.Seq, d.RequestID, d.Approval)
-		}
+	if again := counted(r, a); plain(again) != plain(*a) {
+		v.broken(hintReceipt, "request %s is said to be %s, and by the votes on it it is %s", a.RequestID, a.Decision, again.Decision)
 	}
+}
+
+// counted gives the record that the votes on a record lead to, whoever may decide and however many of them must.
+func counted(r *spec.Receipt, a *spec.ApprovalRecord) spec.ApprovalRecord {
+	req := requestOf(r, a)
+	again := concludedAgain(&spec.PlanApprovals{Quorum: leastQuorum(a)}, r.Author, &req, a)
+	again.Authenticated = a.Authenticated && len(again.Votes) > 0 && !slices.ContainsFunc(again.Votes, func(v spec.ApprovalVote) bool { return len(v.Signature) == 0 })
+	return again
 }
 
 // people holds what was decided against who may decide, by the yardstick: every signature is checked again.
 func (v *GateVerdict) people(r *spec.Receipt, p *spec.Plan) {
+	ends := p.Approvals != nil && p.Approvals.Expires > 0
 	for _, a := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
+		if ends == a.Expires.IsZero() {
+			v.broken(hintReceipt, "request %s expires otherwise than the plan says", a.RequestID)
+		}
 		req := requestOf(r, &a)
 		again := concludedAgain(p.Approvals, r.Author, &req, &a)
-		if plain(again) != plain(a) {
+		if plain(again) != plain(a) && plain(counted(r, &a)) == plain(a) {
 			v.broken(hintReceipt, "request %s is said to be %s, and by the votes on it and the plan's reviewers it is %s", a.RequestID, a.Decision, again.Decision)
 		}
 	}
-	v.boundaries(r, p)
 	v.confirmations(r, p)
 }
 
@@ -68,36 +83,13 @@ func concludedAgain(who *spec.PlanApprovals, author string, req *spec.ApprovalRe
 	return again
 }
 
-// boundaries holds what started against the decisions about the plan and its tasks.
-func (v *GateVerdict) boundaries(r *spec.Receipt, p *spec.Plan) {
-	var plan, dispatch bool // rules there are
-	if a := p.Approvals; a != nil {
-		plan, dispatch = len(a.Plan) > 0, len(a.Dispatch) > 0
-	}
-	passed := map[string]bool{} // scope and task
-	for _, d := range r.Decisions {
-		if d.Scope != "" {
-			passed[d.Scope+" "+d.TaskID] = d.Allowed()
-		}
-	}
-	for _, t := range r.Tasks {
-		switch {
-		case t.StartedAt == "":
-		case plan && !passed[spec.ScopePlan+" "]:
-			v.broken(hintReceipt, "task %q started and the plan was not let through", t.ID)
-		case dispatch && !passed[spec.ScopeDispatch+" "+t.ID]:
-			v.broken(hintReceipt, "task %q started and was not let through", t.ID)
-		}
-	}
-}
-
 // confirmations holds consequential calls against the confirmation that they needed.
 func (v *GateVerdict) confirmations(r *spec.Receipt, p *spec.Plan) {
 	if !core.Confirms(p) {
 		return
 	}
 	confirmed := slices.ContainsFunc(r.Decisions, func(d spec.DecisionRecord) bool {
-		return d.Scope == spec.ScopePlan && d.Approval == spec.ApprovalApproved
+		return d.Scope == spec.ScopePlan && d.Asks() && d.Approval == spec.ApprovalApproved
 	})
 	agents := p.ByName()
 	for _, d := range r.Decisions {
@@ -109,77 +101,4 @@ func (v *GateVerdict) confirmations(r *spec.Receipt, p *spec.Plan) {
 			v.broken(hintReceipt, "decision %d let a consequential call run that nobody had confirmed", d.Seq)
 		}
 	}
-}
-
-// peopleFacts is what a log says of people.
-type peopleFacts struct {
-	requests map[string]spec.ApprovalRequest // by the effect that asked
-	answers  map[string]core.Result
-	decided  []spec.ApprovalRecord
-	pending  []spec.ApprovalRecord
-}
-
-// asked takes a request, which must be what its hash and its id say.
-func (f *logFacts) asked(e *spec.Event) error {
-	var r spec.ApprovalRequest
-	if len(e.Data) == 0 { // it could not be made, and nobody was asked
-		return nil
-	}
-	if err := json.Unmarshal(e.Data, &r); err != nil {
-		return err
-	}
-	if err := policies.CheckApproval(&r); err != nil {
-		return err
-	}
-	if r.RunID != f.run || r.Boundary != strings.TrimSuffix(e.ID, "/approval") {
-		return fmt.Errorf("request %s is of another place", r.ID)
-	}
-	f.people.requests[e.ID] = r
-	return nil
-}
-
-// heard takes an answer, which must be to what was asked.
-func (f *logFacts) heard(e *spec.Event, res *core.Result) error {
-	f.people.answers[e.ID] = *res
-	rec := res.Approval
-	if rec == nil {
-		return nil
-	}
-	r := f.people.requests[e.ID]
-	if rec.RequestID != r.ID || rec.RequestHash != r.RequestHash || rec.Scope != r.Scope || rec.Boundary != r.Boundary {
-		return fmt.Errorf("the answer to request %s is to another one", rec.RequestID)
-	}
-	if rec.Decision == spec.ApprovalPending {
-		f.people.pending = append(f.people.pending, *rec)
-	} else {
-		f.people.decided = append(f.people.decided, *rec)
-	}
-	return nil
-}
-
-// settled puts what people said over a judgement, as the run did. False: what they were asked about is another call.
-func (f *logFacts) settled(j judgement) (judgement, bool) {
-	if !j.Asks() {
-		return j, true
-	}
-	res, known := f.people.answers[j.id+"/approval"]
-	switch rec := res.Approval; {
-	case !known:
-		return j, false
-	case rec != nil:
-		var c spec.ApprovalContent
-		err := json.Unmarshal(f.people.requests[j.id+"/approval"].Content, &c)
-		if j.Approval, j.RequestID = rec.Decision, rec.RequestID; res.Cancelled {
-			j.Approval = spec.ApprovalPending
-		}
-		return j, err == nil && (j.scope != "" || c.InputDigest == j.digest)
-	case res.Cancelled:
-		j.Approval = spec.ApprovalPending
-	default:
-		j.GateAction, j.GateOutcome, j.Reason = spec.ActionDeny, "error", "nobody could be asked"
-		if res.Err != nil {
-			j.Reason = res.Err.Message
-		}
-	}
-	return j, true
 }

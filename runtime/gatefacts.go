@@ -38,6 +38,7 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	}
 	v.sums(r)
 	v.decisions(r)
+	v.reasoned(r)
 	v.approvals(r)
 }
 
@@ -123,7 +124,11 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 	}
 	denied := 0
 	for i, d := range r.Decisions {
-		if d.Seq != i+1 || d.Agent != assignee[d.TaskID] && d.Scope != spec.ScopePlan {
+		who, known := assignee[d.TaskID]
+		if d.Scope == spec.ScopePlan {
+			known = d.TaskID == ""
+		}
+		if d.Seq != i+1 || !known || d.Agent != who || !slices.Contains([]string{"", spec.ScopePlan, spec.ScopeDispatch}, d.Scope) {
 			v.broken(hintReceipt, "decision %d is out of order or about somebody else", i+1)
 			return
 		}
@@ -199,6 +204,7 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	if counted, _ := totals(p, r.Decisions); plain(counted) != plain(r.Rules) {
 		v.broken(hintReceipt, "the counts by rule do not follow from the decisions")
 	}
+	v.rulings(r, p, agents)
 	v.people(r, p)
 	marked := slices.Clone(r.Trees)
 	markWriters(p, marked)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,21 +31,23 @@ type planSet struct {
 	Redacted bool `json:"redacted,omitempty"`
 }
 
-// log holds the receipt against the event log: every line, the length, the head, and what the events say of the tasks.
-func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
-	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{},
+// log holds the receipt against the event log: every line, the length, the head, and what the events say of the tasks. It
+// gives the run as the log tells it, or nil where the log does not hold.
+func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) *Past {
+	past := newPastReader()
+	facts := logFacts{tasks: map[string]*taskFacts{}, trees: []string{}, calls: newCallFacts(),
 		people: peopleFacts{requests: map[string]spec.ApprovalRequest{}, answers: map[string]core.Result{}}}
-	ref, err := VerifyLog(in, facts.see)
+	ref, err := VerifyLog(in, func(e *spec.Event) error { return errors.Join(past.see(e), facts.see(e)) })
 	if err == nil {
 		err = facts.close()
 	}
 	switch {
 	case err != nil:
 		v.broken(hintLog, "the event log is damaged: %v", err)
-		return
+		return nil
 	case ref != r.Evidence.Journal:
 		v.broken(hintLog, "the event log has %d events and another end than the receipt says", ref.Events)
-		return
+		return nil
 	}
 	before := len(v.Reasons)
 	for _, t := range r.Tasks {
@@ -62,15 +65,20 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) {
 	differs("decisions of people", []any{facts.people.decided, facts.people.pending}, []any{r.ApprovalDecisions, r.PendingApprovals})
 	differs("run", []any{facts.author, facts.run, facts.build, facts.begun, facts.over}, []any{r.Author, r.RunID, r.Oma, r.DurationMs, r.CreatedAt})
 	v.judged(r, &facts)
+	if facts.calls.loose != "" {
+		v.broken(hintLog, "by the event log, %s", facts.calls.loose)
+	}
 	slices.Sort(facts.trees)
 	differs("digests of folders", facts.trees, treesOn(r))
 	if !facts.ended || facts.end.Status != r.Status {
 		v.broken(hintLog, "the run ended as %q in the event log and as %q in the receipt", facts.end.Status.Code, r.Status.Code)
 	}
 	differs("outcome of the release requirements", facts.end.Release, r.Release)
-	if len(v.Reasons) == before {
-		v.Integrity, v.Chained = IntegrityChain, true
+	if len(v.Reasons) > before {
+		return nil
 	}
+	v.Integrity, v.Chained = IntegrityChain, true
+	return past.past(ref)
 }
 
 // task holds one task's record against the events of the task.
@@ -178,6 +186,7 @@ type logFacts struct {
 	tasks     map[string]*taskFacts
 	judged    []judgement
 	people    peopleFacts
+	calls     callFacts
 	author    string
 	trees     []string
 	end       runEnd
@@ -206,6 +215,9 @@ func (f *logFacts) of(task string) *taskFacts {
 }
 
 func (f *logFacts) see(e *spec.Event) error {
+	if err := f.calls.see(e); err != nil {
+		return err
+	}
 	switch {
 	case e.Kind == spec.EventRunStop:
 		f.stopped = true
@@ -260,6 +272,7 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 		var j judgedData
 		if err = json.Unmarshal(e.Data, &j); err == nil && j.Result != nil && j.Judged != nil {
 			f.judged = append(f.judged, judgement{strings.TrimSuffix(e.ID, "/judge"), "", e.TaskID, j.ToolName, j.ToolCallID, j.Judged.InputDigest, j.Judged.Decision})
+			f.calls.judged(&f.judged[len(f.judged)-1])
 		}
 	case spec.EventBoundary:
 		var res core.Result
@@ -304,6 +317,7 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 			t.estimated = t.estimated || m.Response == nil && m.Wasted == (spec.Usage{}) && core.Lost(*res)
 		}
 	case spec.EventToolResult:
+		f.calls.result(e.ID, res)
 		if t.failed == nil {
 			t.failed = map[string]bool{}
 		}

@@ -181,17 +181,15 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 		return refuse("invalid-input", "the input has no canonical form: "+err.Error())
 	}
 	j := &core.Judged{Canonical: canonical, InputDigest: canon.Digest("input", canonical)}
-	r := policies.Request{ToolName: c.Name, Input: input, AgentName: parts.agent.Name, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
-		ToolCallID: c.ID, Consequential: tool.Consequential, Mask: g.mask, Situation: c.Situation}
-	j.Decision = g.rules.Decide(ctx, r)
-	if j.Allowed() && tool.Consequential && core.Confirms(g.plan) && !g.isConfirmed() {
-		j.Decision.Refused, j.Decision.Reason, j.Decision.Marks = core.RefusedUnconfirmed, unconfirmed, nil
+	var r policies.Request
+	if r, j.Decision = g.decide(ctx, tool, e, input); j.Refused == core.RefusedUnconfirmed {
 		j.Text = unconfirmed
 		return j
 	}
 	g.describe(ctx, r, j)
 	switch {
 	case j.Asks():
+		j.Holds = len(j.Marks) > 0 || g.rules.ReadsHistory(parts.agent.Name)
 		return j
 	case !j.Allowed():
 		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, cmp.Or(j.Reason, "no rule permits it")))
@@ -199,6 +197,18 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 	}
 	g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
 	return j
+}
+
+// decide asks the rules about input that was accepted, and holds a consequential call for its confirmation.
+func (g *guard) decide(ctx context.Context, tool *toolParts, e *core.Effect, input map[string]any) (policies.Request, spec.Decision) {
+	c := e.Call
+	r := policies.Request{ToolName: c.Name, Input: input, AgentName: e.AgentName, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
+		ToolCallID: c.ID, Consequential: tool.Consequential, Mask: g.mask, Situation: c.Situation}
+	d := g.rules.Decide(ctx, r)
+	if d.Allowed() && tool.Consequential && core.Confirms(g.plan) && !g.isConfirmed() {
+		d.Refused, d.Reason, d.Marks = core.RefusedUnconfirmed, unconfirmed, nil
+	}
+	return r, d
 }
 
 // unconfirmed is what a model is told where a consequential call needs a confirmation (reference behaviour C3).
@@ -268,10 +278,7 @@ func (g *guard) remember(e *core.Effect, res *core.Result) {
 	case e.Kind == core.ToolCall:
 		g.use(e.ID, nil)
 	case e.Kind == core.Approval && res.Approval != nil && !res.Cancelled:
-		r, err := g.request(e)
-		if rec := g.concluded(&r, res.Approval, time.Time{}); err == nil && r.ID == res.Approval.RequestID {
-			g.heed(e, &rec)
-		}
+		g.heed(e, res.Approval)
 	case e.Kind == core.Judge && res.Judged != nil && res.Judged.Allowed():
 		g.permit(strings.TrimSuffix(e.ID, "/judge"), res.Judged.InputDigest)
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,11 @@ type Past struct {
 	// Redacted says that what looked like a secret was taken out of the log.
 	Redacted bool
 
+	// hid says that a resolved secret stood somewhere, and a reference stands there now.
+	hid bool
+	// lenient takes it that a reference makes digests differ, as it does for a run that is only looked at.
+	lenient bool
+
 	planned bool
 	plan    string // digest
 	author  string
@@ -30,36 +36,51 @@ type Past struct {
 
 // ReadPast reads a log. Any damage is an error that names the line.
 func ReadPast(log io.Reader) (*Past, error) {
-	p, t := &Past{}, newTaping()
-	var err error
-	p.ref, err = VerifyLog(log, func(e *spec.Event) error {
-		p.at = e.At
-		t.see(e)
-		switch e.Kind {
-		case spec.EventRunStart:
-			p.RunID = e.ID
-			p.Attempt++
-			var start runStart
-			if err := json.Unmarshal(e.Data, &start); err != nil {
-				return fmt.Errorf("event %d cannot be read", e.Seq)
-			}
-			if p.Attempt == 1 {
-				p.author = start.Author
-			}
-		case spec.EventPlanSet:
-			var set planSet
-			if err := json.Unmarshal(e.Data, &set); err != nil {
-				return fmt.Errorf("event %d cannot be read", e.Seq)
-			}
-			p.planned, p.plan, p.budgets, p.Redacted = true, e.Digest, set.Budgets, set.Redacted
-		}
-		return nil
-	})
+	r := newPastReader()
+	ref, err := VerifyLog(log, r.see)
 	if err != nil {
 		return nil, err
 	}
-	p.tape, p.Ended = t.tape()
-	return p, nil
+	return r.past(ref), nil
+}
+
+// pastReader makes a past of the events of a log, one by one.
+type pastReader struct {
+	p Past
+	t *taping
+}
+
+func newPastReader() *pastReader { return &pastReader{t: newTaping()} }
+
+func (r *pastReader) see(e *spec.Event) error {
+	p := &r.p
+	p.at, p.hid = e.At, p.hid || bytes.Contains(e.Data, []byte(secretReference))
+	r.t.see(e)
+	switch e.Kind {
+	case spec.EventRunStart:
+		p.RunID = e.ID
+		p.Attempt++
+		var start runStart
+		if err := json.Unmarshal(e.Data, &start); err != nil {
+			return fmt.Errorf("event %d cannot be read", e.Seq)
+		}
+		if p.Attempt == 1 {
+			p.author = start.Author
+		}
+	case spec.EventPlanSet:
+		var set planSet
+		if err := json.Unmarshal(e.Data, &set); err != nil {
+			return fmt.Errorf("event %d cannot be read", e.Seq)
+		}
+		p.planned, p.plan, p.budgets, p.Redacted = true, e.Digest, set.Budgets, set.Redacted
+	}
+	return nil
+}
+
+func (r *pastReader) past(ref spec.JournalRef) *Past {
+	r.p.ref = ref
+	r.p.tape, r.p.Ended = r.t.tape()
+	return &r.p
 }
 
 // fits says why a past is not one of the plan.

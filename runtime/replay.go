@@ -149,6 +149,7 @@ type pending struct {
 
 	// An approval is asked once before is closed, and closes asked when it was. nil: there is none before it.
 	before, asked chan struct{}
+	hid           bool // and nobody is asked: the run could not go on with the answer
 }
 
 // retell deals with an effect that a thread asks for while the log is told again: it was answered at once, or it was
@@ -158,8 +159,9 @@ func (e *engine) retell(t *thread, s step) {
 	switch {
 	case ev.ID == ef.ID && ev.Kind == answered[ef.Kind] && (ef.Kind != core.Tree || resultIn(ev).Cancelled):
 		e.tell(t, ef, e.past.take())
-	case ev.ID == ef.ID && ev.Kind == asked[ef.Kind] && (ev.Digest == ef.Digest || e.withhold != nil):
-		e.pending = append(e.pending, pending{t: t, s: s, at: e.past.take().At, lost: e.past.lost[ef.ID]})
+	case ev.ID == ef.ID && ev.Kind == asked[ef.Kind] && (ev.Digest == ef.Digest || e.withhold != nil || e.lenient):
+		ef.At = e.past.take().At
+		e.pending = append(e.pending, pending{t: t, s: s, at: ef.At, lost: e.past.lost[ef.ID]})
 	case ef.Kind == core.Tree: // leaves no event when it is asked
 		e.pending = append(e.pending, pending{t: t, s: s})
 	default:
@@ -186,9 +188,8 @@ func (e *engine) diverge(ev *spec.Event, got string) {
 
 // tell hands a recorded result to its thread. It is not recorded again.
 func (e *engine) tell(t *thread, ef *core.Effect, ev *spec.Event) {
-	res, err := e.recorded(ef, ev)
-	if err != nil {
-		e.broken = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
+	res, ok := e.believed(ef, ev)
+	if !ok {
 		return
 	}
 	ev.Data = nil // nobody asks for it again, and a long log is large
@@ -197,6 +198,21 @@ func (e *engine) tell(t *thread, ef *core.Effect, ev *spec.Event) {
 	}
 	t.reply = res
 	e.runnable = append(e.runnable, t)
+}
+
+// believed is a recorded result, unless it cannot have been so. False: the run is broken.
+func (e *engine) believed(ef *core.Effect, ev *spec.Event) (core.Result, bool) {
+	res, err := e.recorded(ef, ev)
+	if err != nil {
+		e.broken = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
+		return res, false
+	}
+	if e.check != nil {
+		if err := e.check(ef, &res); err != nil {
+			e.broken = fmt.Errorf("%w: event %d, %s %s: %w", ErrDiverged, ev.Seq, ev.Kind, ev.ID, err)
+		}
+	}
+	return res, e.broken == nil
 }
 
 // recorded is the inverse of data: the result as the core was given it. Where a model wrote a secret that the program
@@ -214,7 +230,7 @@ func (e *engine) recorded(ef *core.Effect, ev *spec.Event) (res core.Result, err
 		if v, err = canon.Decode(j.Canonical); err == nil {
 			j.Canonical, err = canon.Bytes(v)
 		}
-		if err == nil && canon.Digest("input", j.Canonical) != j.InputDigest && e.withhold == nil {
+		if err == nil && canon.Digest("input", j.Canonical) != j.InputDigest && e.withhold == nil && !e.lenient {
 			err = errors.New("the input is not in it as it was judged: a secret was taken out")
 		}
 	}
@@ -246,11 +262,9 @@ func (e *engine) resume() {
 func (e *engine) known(p pending) bool {
 	ef := p.s.effect
 	if ev, ok := e.past.late[ef.ID]; ok {
-		res, err := e.recorded(ef, &ev)
-		if err != nil {
-			e.broken = fmt.Errorf("%w: event %d cannot be read: %w", ErrDiverged, ev.Seq, err)
+		if res, ok := e.believed(ef, &ev); ok {
+			e.hand(p.t, ef, res, e.told)
 		}
-		e.hand(p.t, ef, res, e.told)
 		return true
 	}
 	if e.stopped(p.s.ctx) {

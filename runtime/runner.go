@@ -135,7 +135,7 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		if err := p.fits(plan, o.RunID); err != nil {
 			return nil, err
 		}
-		if p.Redacted != (o.Withhold != nil) {
+		if p.Redacted != (o.Withhold != nil) && !p.lenient {
 			return nil, fmt.Errorf("%w: the log was begun with another idea of what it may hold", ErrDiverged)
 		}
 		r.budgets, r.o.Author = p.budgets, p.author // what was held back and cut depends on the ceilings
@@ -190,7 +190,8 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	var out *core.Outcome
 	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.hide(), withhold: r.o.Withhold, lasting: g.lasting, request: g.request}
 	if r.o.Past != nil {
-		e.past, e.again = r.o.Past.tape, g.unsure
+		e.past, e.again, e.check = r.o.Past.tape, g.unsure, g.retold
+		e.lenient = r.o.Past.lenient && (r.o.Past.hid || r.o.Past.Redacted)
 		e.told = func(ef *core.Effect, res *core.Result) {
 			g.remember(ef, res)
 			if r.o.Told != nil {

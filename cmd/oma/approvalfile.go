@@ -188,7 +188,7 @@ func (a *app) approvalsImport(ctx context.Context, path string, f *approvalFlags
 	}
 	v := file.ApprovalVote
 	v.DecidedAt = time.Time{} // it is taken now: when it was made is not signed, and an expiry must not hang on it
-	if m.saidAlready(&v) {
+	if m.saidAlready(&v, a.now()) {
 		return d.told(ctx, m, f)
 	}
 	if err := m.closed(a.now()); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,17 +34,21 @@ func marked(text string) string {
 	return b.String()
 }
 
-// shownBytes is how much of one text is shown: whoever reads more reads it in a file.
-const shownBytes = 32 << 10
+// The bytes of one text that are shown where nobody wants to see all.
+const (
+	shownBytes = 32 << 10
+	noLimit    = math.MaxInt
+)
 
-// shortened marks a text, and says where it leaves out what no terminal would hold: nothing that was marked says so.
-func shortened(text string) string {
-	if len(text) <= shownBytes {
+// shortened marks a text of which at most so many bytes are shown, and says where it leaves out the rest: nothing that was
+// marked says so.
+func shortened(text string, most int) string {
+	if len(text) <= most {
 		return marked(text)
 	}
-	head := strings.ToValidUTF8(text[:shownBytes*3/4], "")
-	tail := strings.ToValidUTF8(text[len(text)-shownBytes/4:], "")
-	return fmt.Sprintf("%s\n… %d bytes are not shown here: -o json has them …\n%s", marked(head), len(text)-len(head)-len(tail), marked(tail))
+	head := strings.ToValidUTF8(text[:most*3/4], "")
+	tail := strings.ToValidUTF8(text[len(text)-most/4:], "")
+	return fmt.Sprintf("%s\n… %d bytes are not shown here: --all shows them …\n%s", marked(head), len(text)-len(head)-len(tail), marked(tail))
 }
 
 // plainly says that a character can be seen and stays in its place.

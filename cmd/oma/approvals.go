@@ -42,6 +42,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 		c.Flags().BoolVar(&f.all, "all", false, "also those that were decided, or that nobody can decide any more")
 		c.Flags().StringVar(&f.run, "run", "", "only those of one run")
 	}
+	show.Flags().BoolVar(&f.all, "all", false, "all of a text that is longer than 32 KiB")
 	for _, c := range []*cobra.Command{cmd, list, show, export, take} {
 		c.Flags().StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
 		if c != export {

@@ -58,6 +58,13 @@ func (m *matter) record(now time.Time) spec.ApprovalRecord {
 	return policies.ConcludeApproval(m.Approvals, m.Author, &m.ApprovalRequest, m.Votes, now)
 }
 
+// concludes is how the store says what comes of the request.
+func (m *matter) concludes(now func() time.Time) journal.Conclude {
+	return func(a *journal.Approval) spec.ApprovalRecord {
+		return policies.ConcludeApproval(m.Approvals, m.Author, &a.ApprovalRequest, a.Decisions, now())
+	}
+}
+
 // view is what a person sees of a request.
 func (m *matter) view(now time.Time) *approvalView {
 	rec := m.record(now)
@@ -148,15 +155,23 @@ func (a *app) approvalsShow(ctx context.Context, what string, f *approvalFlags) 
 	if err != nil {
 		return err
 	}
-	v := m.view(a.now())
-	if err := a.print(f.output, v, func(w io.Writer) { a.approvalText(w, v) }); err != nil || !v.open() || f.output != "text" {
+	v, most := m.view(a.now()), shownBytes
+	if f.all {
+		most = noLimit
+	}
+	if err := a.print(f.output, v, func(w io.Writer) { a.approvalText(w, v, most) }); err != nil || f.output != "text" {
 		return err
 	}
 	if m.status != "" {
 		what = m.ID
 	}
-	by := decidedBy(v)
-	a.next(f.line("approve", what) + by + "   or: " + f.line("reject", what) + by)
+	switch {
+	case len(v.Content) > most: // nobody is led to decide about what was not shown
+		a.next(f.line("approvals", "show", "--all", what) + " | less")
+	case v.open():
+		by := decidedBy(v)
+		a.next(f.line("approve", what) + by + "   or: " + f.line("reject", what) + by)
+	}
 	return nil
 }
 
@@ -189,8 +204,8 @@ func (a *app) matterOf(ctx context.Context, what string, f *approvalFlags) (*mat
 	return d.find(ctx, id)
 }
 
-// approvalText shows a request. What a model may have written is marked.
-func (a *app) approvalText(w io.Writer, v *approvalView) {
+// approvalText shows a request, and of each text in it at most so many bytes. What a model may have written is marked.
+func (a *app) approvalText(w io.Writer, v *approvalView, most int) {
 	plain := a.lines(w, "")
 	line := func(name, value string) { plain(name, marked(value)) }
 	c := &v.content
@@ -219,19 +234,20 @@ func (a *app) approvalText(w io.Writer, v *approvalView) {
 	for _, vote := range v.Votes {
 		plain("vote", vote.text())
 	}
-	a.shellText(w, v)
+	a.shellText(w, v, most)
+	a.subjectText(w, v, most)
 	plain("plan", c.Plan)
 	plain("hash", v.RequestHash)
-	plain("content", shortened(string(v.Content)))
+	plain("content", shortened(string(v.Content), most))
 	plain("marked", foreign(string(v.Content)))
 }
 
-func (a *app) shellText(w io.Writer, v *approvalView) {
+func (a *app) shellText(w io.Writer, v *approvalView, most int) {
 	if v.Shell == nil {
 		return
 	}
 	line := a.lines(w, "")
-	line("command", shortened(v.command))
+	line("command", shortened(v.command, most))
 	line("risk", v.Shell.Level+": "+marked(v.Shell.Reason))
 	for _, f := range v.Shell.Findings {
 		line(fmt.Sprintf("  %d:%d", f.Line, f.Column), marked(fmt.Sprintf("%-6s  %s: %s", f.Level, f.Code, f.Reason)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -82,11 +83,7 @@ func (a *app) decide(ctx context.Context, what, verdict string, f *approvalFlags
 
 // take stores a decision and says what came of the request.
 func (d *desk) take(ctx context.Context, m *matter, v *spec.ApprovalVote, f *approvalFlags) error {
-	concluded := func(now *journal.Approval) bool {
-		m.Votes = now.Decisions
-		return m.record(d.now()).Decision != spec.ApprovalPending
-	}
-	if err := d.store.Decide(ctx, m.ID, m.RequestHash, *v, concluded); err != nil {
+	if err := d.store.Decide(ctx, m.ID, m.RequestHash, *v, m.concludes(d.now)); err != nil {
 		return approvalError(err)
 	}
 	return d.told(ctx, m, f)
@@ -115,7 +112,7 @@ func (d *desk) told(ctx context.Context, m *matter, f *approvalFlags) error {
 func undecided(v *approvalView) (who []reviewerView) {
 	said := map[string]bool{}
 	for _, vote := range v.Votes {
-		said[vote.Reviewer] = true
+		said[vote.Reviewer] = said[vote.Reviewer] || vote.Counts
 	}
 	for _, r := range v.Reviewers {
 		if !said[r.ID] && !(v.SeparateApprover && (r.ID == v.Author || r.KeyID == "")) {
@@ -265,12 +262,7 @@ func sound(v *spec.ApprovalVote) error {
 	return nil
 }
 
-// saidAlready says that a decision is stored already.
-func (m *matter) saidAlready(v *spec.ApprovalVote) bool {
-	for i := range m.Votes {
-		if sameVote(&m.Votes[i], v) {
-			return true
-		}
-	}
-	return false
+// saidAlready says that a decision is stored already, and counts.
+func (m *matter) saidAlready(v *spec.ApprovalVote, now time.Time) bool {
+	return slices.ContainsFunc(m.record(now).Votes, func(said spec.ApprovalVote) bool { return sameVote(&said, v) })
 }

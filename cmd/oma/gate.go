@@ -79,7 +79,8 @@ func (a *app) gate(path string, f *gateFlags) error {
 	case f.state != "" && f.events != "":
 		return usage("--state and --events exclude each other: both say where the event log is")
 	}
-	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned}
+	o := runtime.GateOptions{NoLog: f.noLog, Unbound: f.unbound, AllowNotApplicable: f.notApplicable, RequireSigned: f.requireSigned,
+		Known: catalog().Tools}
 	var err error
 	if o.Policies, err = a.aboveAlone(&f.teamFlags); err != nil {
 		return err

@@ -34,8 +34,11 @@ func (s *execution) line(what string, verb ...string) string {
 	return shellLine(append(words, what))
 }
 
-// waiting says what to type about each request that waits.
+// waiting says what to type about each request that waits. In a run that has ended nobody can decide about one any more.
 func (s *execution) waiting(r *spec.Receipt) {
+	if r.Status.Code != spec.StatusSuspended {
+		return
+	}
 	for _, p := range r.PendingApprovals {
 		fmt.Fprintf(s.stderr, "waits for a person: %s\n  look:   %s\n  decide: %s\n      or: %s\n", s.outside(p.Scope+" at "+p.Boundary),
 			s.line(p.RequestID, "approvals", "show"), s.line(p.RequestID, "approve"), s.line(p.RequestID, "reject"))

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/journal"
 	"github.com/open-multi-agent/oma/spec"
@@ -33,28 +34,42 @@ func (p *people) Ask(ctx context.Context, r spec.ApprovalRequest, action string)
 		return spec.ApprovalRecord{}, err
 	}
 	rec := m.record(p.now())
-	if rec.Decision != spec.ApprovalPending || action != spec.ActionAsk || !p.present(m) {
-		if rec.Decision == spec.ApprovalPending && p.store == nil {
-			return rec, runtime.ErrCannotSuspend
-		}
-		return rec, nil
+	if rec.Decision == spec.ApprovalPending && action == spec.ActionAsk && p.present(m) {
+		rec, err = p.here(ctx, m)
 	}
-	vote, err := p.question(ctx, m)
+	if err == nil && rec.Decision == spec.ApprovalPending && p.store == nil {
+		err = runtime.ErrCannotSuspend
+	}
+	return rec, err
+}
+
+// How long a question may be that is asked here. It is shown whole or not at all, and somebody must be able to scroll back
+// to where it begins.
+const (
+	askedBytes = 256 << 10
+	askedLines = 4000
+)
+
+// here asks whoever sits at the terminal. It stays pending where they are not asked, or do not answer.
+func (p *people) here(ctx context.Context, m *matter) (spec.ApprovalRecord, error) {
+	var text bytes.Buffer
+	p.approvalText(&text, m.view(p.now()), noLimit)
+	if text.Len() > askedBytes || bytes.Count(text.Bytes(), []byte("\n")) > askedLines {
+		p.progress.announce(fmt.Sprintf("what is asked is more than can be shown here: over %d KiB or %d lines", askedBytes>>10, askedLines))
+		return m.record(p.now()), nil
+	}
+	vote, err := p.question(ctx, text.String())
 	switch {
 	case err != nil && p.store == nil:
-		return rec, fmt.Errorf("nobody answered: %w", err)
+		return m.record(p.now()), fmt.Errorf("nobody answered: %w", err)
 	case err != nil: // whoever sits there did not answer: it waits, like where nobody does
-		return rec, nil
+		return m.record(p.now()), nil
 	}
 	return p.take(ctx, m, vote)
 }
 
 // put leaves a request in the store, and gives it as it was first asked, with what was said since.
 func (p *people) put(ctx context.Context, r spec.ApprovalRequest) (*matter, error) {
-	r.RequestedAt = p.now().UTC().Truncate(time.Millisecond)
-	if a := p.c.plan.Approvals; a != nil && a.Expires > 0 {
-		r.Expires = r.RequestedAt.Add(time.Duration(a.Expires)).Truncate(time.Millisecond)
-	}
 	found := journal.Approval{ApprovalRequest: r}
 	if p.store != nil {
 		err := p.store.Ask(ctx, r)
@@ -63,6 +78,9 @@ func (p *people) put(ctx context.Context, r spec.ApprovalRequest) (*matter, erro
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the request cannot be kept: %w", err)
+		}
+		if !found.RequestedAt.Equal(r.RequestedAt) || !found.Expires.Equal(r.Expires) {
+			return nil, fmt.Errorf("request %s is kept with times that are not those of the log", r.ID)
 		}
 	}
 	m := &matter{levels: levelsOf(p.c.plan)}
@@ -73,8 +91,16 @@ func (p *people) put(ctx context.Context, r spec.ApprovalRequest) (*matter, erro
 
 // present says that somebody sits at the terminal whose word would count.
 func (p *people) present(m *matter) bool {
-	vote := spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: p.sitter()}
-	return p.asks && p.size != nil && !p.f.noInput && p.getenv("CI") == "" && policies.VoteRefused(m.Approvals, m.Author, &m.ApprovalRequest, &vote) == nil
+	return p.asks && p.size != nil && !p.f.noInput && p.getenv("CI") == "" && p.heard(m)
+}
+
+// heard says that what the sitter says would count, as it would not a second time, and where nothing is kept that it would
+// be enough: no other one could say more.
+func (p *people) heard(m *matter) bool {
+	now, with := p.now(), *m
+	with.Votes = append(slices.Clip(m.Votes), spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: p.sitter(), DecidedAt: now})
+	before, after := m.record(now), with.record(now)
+	return len(after.Votes) > len(before.Votes) && (p.store != nil || after.Decision != spec.ApprovalPending)
 }
 
 // take records an answer that was given here, unless somebody else was first.
@@ -84,28 +110,31 @@ func (p *people) take(ctx context.Context, m *matter, vote spec.ApprovalVote) (s
 		m.Votes = append(m.Votes, vote)
 		return m.record(p.now()), nil
 	}
-	err := p.store.Decide(ctx, m.ID, m.RequestHash, vote, func(a *journal.Approval) bool {
-		return policies.ConcludeApproval(m.Approvals, m.Author, &a.ApprovalRequest, a.Decisions, p.now()).Decision != spec.ApprovalPending
-	})
-	if err != nil && !errors.Is(err, journal.ApprovalConflict) && !errors.Is(err, journal.ApprovalStale) {
-		return spec.ApprovalRecord{}, fmt.Errorf("the decision cannot be kept: %w", err)
+	late := p.store.Decide(ctx, m.ID, m.RequestHash, vote, m.concludes(p.now))
+	switch {
+	case errors.Is(late, journal.ApprovalConflict), errors.Is(late, journal.ApprovalStale): // it names who was first
+		p.progress.announce("what you said does not count: " + late.Error())
+	case late != nil:
+		return spec.ApprovalRecord{}, fmt.Errorf("the decision cannot be kept: %w", late)
 	}
 	found, err := p.store.Approval(ctx, m.ID)
 	if err != nil {
 		return spec.ApprovalRecord{}, err
 	}
 	m.Votes = found.Decisions
-	return m.record(p.now()), nil
+	rec := m.record(p.now())
+	if late == nil && rec.Decision == spec.ApprovalPending {
+		p.progress.announce(fmt.Sprintf("that is %d of %s", approving(&rec), counted(needed(m.Approvals), "approval")))
+	}
+	return rec, nil
 }
 
 var errNoAnswer = errors.New("the terminal was closed, or the run told to stop")
 
 // question asks whoever sits at the terminal. What is not y is a refusal, and its reason.
-func (p *people) question(ctx context.Context, m *matter) (spec.ApprovalVote, error) {
-	vote := spec.ApprovalVote{Reviewer: p.sitter()}
-	var text bytes.Buffer
-	p.approvalText(&text, m.view(p.now()))
-	p.progress.hold(text.String())
+func (p *people) question(ctx context.Context, text string) (spec.ApprovalVote, error) {
+	who := p.sitter()
+	p.progress.hold(text)
 	defer p.progress.release()
 	if p.typed == nil {
 		p.typed = &typed{in: bufio.NewReader(p.stdin), lines: make(chan string, 1)}
@@ -114,26 +143,42 @@ func (p *people) question(ctx context.Context, m *matter) (spec.ApprovalVote, er
 	if p.discard != nil {
 		p.discard()
 	}
+	if n, rows := p.tall(text); n >= rows {
+		fmt.Fprintf(p.stderr, "%d lines are above, more than the screen has: scroll up to where they begin\n", n)
+	}
 	for {
-		fmt.Fprintf(p.stderr, "Run exactly this, as %s? y, n, or why not: ", escape(vote.Reviewer))
+		fmt.Fprintf(p.stderr, "Run exactly this, as %s? y, n, or why not: ", escape(who))
 		line, err := p.line(ctx)
 		if err != nil {
 			fmt.Fprintln(p.stderr)
-			return vote, err
+			return spec.ApprovalVote{}, err
 		}
+		vote := spec.ApprovalVote{Verdict: spec.VerdictReject, Reviewer: who}
 		switch strings.ToLower(line) {
 		case "":
 		case "y", "yes":
 			vote.Verdict = spec.VerdictApprove
 			return vote, nil
 		case "n", "no":
-			vote.Verdict = spec.VerdictReject
 			return vote, nil
 		default:
-			vote.Verdict, vote.Reason = spec.VerdictReject, line
-			return vote, nil
+			vote.Reason = strings.ToValidUTF8(line, "\ufffd")
+			err := sound(&vote)
+			if err == nil {
+				return vote, nil
+			}
+			fmt.Fprintf(p.stderr, "%v, and nothing is decided\n", err)
 		}
 	}
+}
+
+// tall says how many lines a text takes here, and how many the screen has.
+func (p *people) tall(text string) (n, rows int) {
+	cols, rows := p.size()
+	for line := range strings.Lines(text) {
+		n += 1 + (utf8.RuneCountInString(line)-1)/max(cols, 1)
+	}
+	return n, rows
 }
 
 // line waits for a line that is typed after it was asked for.

@@ -223,3 +223,33 @@ func TestPromptEscapes(t *testing.T) {
 	m.say("n\n")
 	m.ends()
 }
+
+// Somebody else decides while the question stands there. Their word was first, and whoever sits here is told.
+func TestPromptTooLate(t *testing.T) {
+	m := sit(t, "echo one >> log")
+	m.wait(promptText)
+	state := m.cmd.Dir + "-state"
+	other := func(args ...string) string {
+		t.Helper()
+		c := exec.Command(m.cmd.Path, append(args, "--state", state)...)
+		c.Env = []string{"HOME=" + m.cmd.Dir + "-home"}
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return string(out)
+	}
+	var list approvalList
+	if err := json.Unmarshal([]byte(other("approvals", "-o", "json")), &list); err != nil || len(list.Approvals) != 1 {
+		t.Fatalf("%v, %+v", err, list)
+	}
+	other("reject", list.Approvals[0].ID, "--reviewer", "bob", "--reason", "not here")
+	m.say("y\n")
+	code, r, log := m.ends()
+	if code != 0 || log != "" || r.ApprovalDecisions[0].Decision != spec.ApprovalRejected || r.ApprovalDecisions[0].Votes[0].Reviewer != "bob" {
+		t.Errorf("exit %d, log %q, %+v", code, log, r.ApprovalDecisions)
+	}
+	if !strings.Contains(m.seen.String(), `was decided already: reject by "bob" [APPROVAL_CONFLICT]`) {
+		t.Error(m.seen.String())
+	}
+}

@@ -17,9 +17,9 @@ import (
 
 // runsFlags are what the commands over the store share.
 type runsFlags struct {
-	state, output, status string
-	olderThan             time.Duration
-	interrupted, events   bool
+	state, output, status          string
+	olderThan                      time.Duration
+	interrupted, suspended, events bool
 }
 
 func (a *app) runsCommand() *cobra.Command {
@@ -33,8 +33,9 @@ func (a *app) runsCommand() *cobra.Command {
 	show.Flags().BoolVar(&f.events, "events", false, "print the event log, one JSON object a line")
 	prune := &cobra.Command{Use: "prune", Short: "Delete runs that have ended, with all that is kept of them", Args: argsAtMost(0, "nothing"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runsPrune(cmd.Context(), &f) }}
-	prune.Flags().DurationVar(&f.olderThan, "older-than", 30*24*time.Hour, "how long ago they must have ended")
-	prune.Flags().BoolVar(&f.interrupted, "interrupted", false, "also those that could go on")
+	prune.Flags().DurationVar(&f.olderThan, "older-than", 30*24*time.Hour, "how long ago they must have ended, or begun if they have not ended")
+	prune.Flags().BoolVar(&f.interrupted, "interrupted", false, "also those that were interrupted and could go on")
+	prune.Flags().BoolVar(&f.suspended, "suspended", false, "also those that wait for people, with what they ask")
 	for _, c := range []*cobra.Command{list, show, prune} {
 		c.Flags().StringVar(&f.state, "state", "", "the folder runs are kept in (OMA_STATE)")
 		c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or yaml")
@@ -130,7 +131,7 @@ func (a *app) runsPrune(ctx context.Context, f *runsFlags) error {
 		return err
 	}
 	defer store.Close()
-	gone, err := store.Prune(ctx, journal.PruneOptions{OlderThan: f.olderThan, Interrupted: f.interrupted})
+	gone, err := store.Prune(ctx, journal.PruneOptions{OlderThan: f.olderThan, Interrupted: f.interrupted, Suspended: f.suspended})
 	for _, id := range gone {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(store.Dir(), "runs", id)))
 	}

@@ -28,6 +28,8 @@ type worker struct {
 	fresh     int                // messages before this index have been compressed or looked at
 	seen      map[string]bool    // files read
 	history   []spec.HistoryCall // every call that reached the gate, as it was judged
+	running   int                // calls of the turn that are being made
+	asking    int                // those that people are being asked about
 }
 
 // work runs one task to its end.

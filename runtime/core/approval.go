@@ -69,7 +69,12 @@ func (r *run) pass(f Flow, e *Effect) bool {
 	if j.Waits() {
 		ask := *e
 		ask.Kind, ask.ID, ask.Digest, ask.Ask = Approval, e.ID+"/approval", j.InputDigest, askOf(j)
-		a := r.consult(f, &ask)
+		var a answer
+		if wait := func() { a = r.consult(f, &ask) }; e.Task == nil {
+			wait()
+		} else {
+			r.leave(f, wait)
+		}
 		a.settle(&r.out.Decisions[at].Decision)
 		why = a.said
 	}

@@ -12,7 +12,7 @@ const maxCalls = 64
 
 // calls judges the calls of one turn one after another, in the model's order, then runs the allowed ones together, as
 // many at once as the agent may, and answers every one of them in the model's order. Where a call waits for people and
-// would set marks, those after it are judged once that is decided: they must not slip by what its marks forbid.
+// rules over later ones look at what becomes of it, those are judged once it is decided: they must not slip by.
 func (w *worker) calls(f Flow, turn int, calls []spec.ToolCall) {
 	answers := make([]spec.Message, len(calls))
 	var todo, asks []*pending
@@ -32,7 +32,7 @@ func (w *worker) calls(f Flow, turn int, calls []spec.ToolCall) {
 		case j.Allowed():
 			todo = append(todo, p)
 		case j.Waits():
-			if asks = append(asks, p); len(j.Marks) > 0 {
+			if asks = append(asks, p); j.Holds {
 				w.act(f, todo, asks, answers)
 				todo, asks = nil, nil
 			}
@@ -137,28 +137,39 @@ func (w *worker) refuseAll(calls []spec.ToolCall, code, text string) {
 // act runs allowed calls on their own threads, the first ones first, and those that people approve once they have. Whoever
 // waits for a person keeps nobody from running.
 func (w *worker) act(f Flow, todo, asks []*pending, answers []spec.Message) {
-	limit, next, running, asking := w.agent.MaxToolConcurrency, 0, 0, len(asks)
+	next := 0
+	w.running, w.asking = 0, len(asks)
 	for _, p := range asks {
 		f.Go(p.id+"/approval", func(f Flow) {
 			text, ok := w.confirm(f, p)
 			if answers[p.index].Text = text; ok {
 				todo = append(todo, p)
 			}
-			asking--
+			w.asking--
 		})
 	}
-	ready := func() bool { return next < len(todo) && running < limit }
-	for next < len(todo) || running+asking > 0 {
+	ready := func() bool { return next < len(todo) && w.running < w.agent.MaxToolConcurrency }
+	for next < len(todo) || w.running+w.asking > 0 {
 		for ready() {
 			p := todo[next]
 			next++
-			running++
+			w.running++
 			f.Go(p.id, func(f Flow) {
 				w.run1(f, p, &answers[p.index])
-				running--
+				w.running--
 			})
 		}
-		f.Await(func() bool { return ready() || next == len(todo) && running+asking == 0 })
+		w.yield(f, func() bool { return w.running == 0 && w.asking > 0 }, func() bool { return ready() || next == len(todo) && w.running+w.asking == 0 })
+	}
+}
+
+// yield waits for cond, and lets another task work as long as this one waits for people alone.
+func (w *worker) yield(f Flow, idle, cond func() bool) {
+	for !cond() {
+		f.Await(func() bool { return cond() || idle() })
+		if idle() && !cond() {
+			w.leave(f, func() { f.Await(func() bool { return cond() || !idle() }) })
+		}
 	}
 }
 
@@ -172,7 +183,10 @@ func (w *worker) run1(f Flow, p *pending, answer *spec.Message) {
 	id := p.id
 	res := f.Do(w.call(p, id))
 	for again := 1; res.Unsure; again++ { // each attempt that ended in the middle of it asks anew
-		if id = fmt.Sprintf("%s/again/%d", p.id, again); !w.repeat(f, p, id) {
+		id = fmt.Sprintf("%s/again/%d", p.id, again)
+		w.running, w.asking = w.running-1, w.asking+1
+		yes := w.repeat(f, p, id)
+		if w.running, w.asking = w.running+1, w.asking-1; !yes {
 			break
 		}
 		res = f.Do(w.call(p, id))

@@ -52,6 +52,10 @@ type Effect struct {
 	Ask     *Ask               // Approval
 	Delay   spec.Duration      // Timer
 	Status  *TaskStatus        // Note
+
+	// At is when the effect was asked for, and first so if an earlier attempt did: milliseconds since 1970. The engine sets
+	// it, for an Approval alone.
+	At int64
 }
 
 // Call is a tool call on its way through the door.
@@ -115,8 +119,10 @@ type ModelResult struct {
 // Judged is what the door said of a call.
 type Judged struct {
 	spec.Decision
-	Canonical     json.RawMessage `json:"input,omitempty"` // nil: the input was not accepted
-	InputDigest   string          `json:"inputDigest,omitempty"`
-	Text          string          `json:"text,omitempty"` // what the model is told when the call does not run
-	ElapsedMicros int64           `json:"elapsedMicros"`
+	Canonical   json.RawMessage `json:"input,omitempty"` // nil: the input was not accepted
+	InputDigest string          `json:"inputDigest,omitempty"`
+	Text        string          `json:"text,omitempty"` // what the model is told when the call does not run
+	// Holds says of a call that waits for people that later calls of its turn are judged by what becomes of it.
+	Holds         bool  `json:"holds,omitempty"`
+	ElapsedMicros int64 `json:"elapsedMicros"`
 }

@@ -33,6 +33,7 @@ type run struct {
 	stop     string
 	cancel   func() // ends every effect of every task
 	finished []int  // from task threads to the scheduler
+	working  int    // tasks at work, without those that only wait for people
 	out      *Outcome
 }
 
@@ -137,25 +138,27 @@ func (r *run) schedule(root, flow Flow) {
 			ready = append(ready, i)
 		}
 	}
-	limit, running := r.plan.Scheduling.MaxConcurrency, 0
+	started := 0
 	for {
-		for len(ready) > 0 && running < limit && r.admit() {
+		for len(ready) > 0 && r.vacant() && r.admit() {
 			t := r.tasks[ready[0]]
 			ready = ready[1:]
-			running++
+			started++
+			r.working++
 			flow.Go(t.Task.ID, func(f Flow) {
 				r.work(f, t)
+				r.working--
 				r.finished = append(r.finished, t.index)
 			})
 		}
-		if running == 0 {
+		if started == 0 {
 			break
 		}
-		root.Await(func() bool { return len(r.finished) > 0 })
+		root.Await(func() bool { return len(r.finished) > 0 || len(ready) > 0 && r.stop == "" && r.vacant() })
 		done := r.finished
 		r.finished = nil
 		for _, i := range done {
-			running--
+			started--
 			ready = r.settle(root, i, ready)
 		}
 	}
@@ -164,6 +167,17 @@ func (r *run) schedule(root, flow Flow) {
 			r.skip(root, t, r.stopCause())
 		}
 	}
+}
+
+// vacant says that fewer tasks are at work than may be.
+func (r *run) vacant() bool { return r.working < r.plan.Scheduling.MaxConcurrency }
+
+// leave gives a task's place to others while it waits for people, and takes one again before it goes on.
+func (r *run) leave(f Flow, wait func()) {
+	r.working--
+	wait()
+	f.Await(func() bool { return r.vacant() || r.stop != "" })
+	r.working++
 }
 
 // admit says whether another task may start. A ceiling that is used up stops the run before the task, not in it.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // changes. Times are UTC, to the millisecond: what a reviewer signs is read from here, so nothing finer may be in it.
 type Approval struct {
 	spec.ApprovalRequest
-	// Decisions are in the order in which they were taken, one of each reviewer; nil: nobody has said anything.
+	// Decisions are in the order in which they were taken, those that do not count among them; nil: there are none.
 	Decisions []spec.ApprovalVote `json:"decisions,omitempty"`
 }
 
@@ -63,11 +64,14 @@ func (s *Store) Ask(ctx context.Context, r spec.ApprovalRequest) error {
 	return s.fail(tx.Commit())
 }
 
-// Decide adds what a reviewer said, on disk, if the request is the one they saw and nothing has come of it. concluded says
-// whether something has, of the decisions before this one; it is asked in the same transaction, so of many processes that
-// decide at once the first wins. nil: any decision concludes. No DecidedAt is now. Whether a vote counts and whether its
-// signature holds is for the caller to judge first.
-func (s *Store) Decide(ctx context.Context, id, requestHash string, v spec.ApprovalVote, concluded func(*Approval) bool) error {
+// Conclude says what comes of a request by the decisions that it has: Votes are those that count.
+type Conclude func(*Approval) spec.ApprovalRecord
+
+// Decide adds what a reviewer said, on disk, if the request is the one they saw, nothing has come of it, and they have not
+// been heard. conclude is asked in the same transaction, so of many processes that decide at once the first wins; what does
+// not count by it, as a decision that was written around the program, keeps nobody from being heard. nil: the first
+// decision of anybody concludes. No DecidedAt is now. Whether a signature holds is for the caller to judge first.
+func (s *Store) Decide(ctx context.Context, id, requestHash string, v spec.ApprovalVote, conclude Conclude) error {
 	if v.DecidedAt.IsZero() {
 		v.DecidedAt = s.now()
 	}
@@ -83,7 +87,12 @@ func (s *Store) Decide(ctx context.Context, id, requestHash string, v spec.Appro
 	if err := policies.VoteRefused(nil, "", &a.ApprovalRequest, &v); err != nil {
 		return &ApprovalError{ApprovalInvalid, id, "cannot be decided so: " + err.Error()}
 	}
-	if err := a.open(requestHash, &v, s.now(), concluded); err != nil {
+	if conclude == nil {
+		conclude = func(a *Approval) spec.ApprovalRecord {
+			return policies.ConcludeApproval(nil, "", &a.ApprovalRequest, a.Decisions, s.now())
+		}
+	}
+	if err := a.open(requestHash, &v, s.now(), conclude); err != nil {
 		return err
 	}
 	sum, err := voteSum(id, &v)
@@ -98,21 +107,26 @@ func (s *Store) Decide(ctx context.Context, id, requestHash string, v spec.Appro
 }
 
 // open fails unless a vote can be taken now.
-func (a *Approval) open(requestHash string, v *spec.ApprovalVote, now time.Time, concluded func(*Approval) bool) error {
+func (a *Approval) open(requestHash string, v *spec.ApprovalVote, now time.Time, conclude Conclude) error {
 	late := func(t time.Time) bool { return !a.Expires.IsZero() && !t.Before(a.Expires) }
+	is := conclude(a)
 	switch {
 	case a.RequestHash != requestHash:
 		return &ApprovalError{ApprovalStale, a.ID, fmt.Sprintf("is of request %s, and %q was decided", a.RequestHash, requestHash)}
 	case late(now) || late(v.DecidedAt):
 		return &ApprovalError{ApprovalStale, a.ID, "expired at " + a.Expires.Format(time.RFC3339)}
-	case concluded == nil && len(a.Decisions) > 0, concluded != nil && concluded(a):
-		last := a.Decisions[max(len(a.Decisions)-1, 0):]
-		return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(last)}
+	case is.Decision != spec.ApprovalPending:
+		return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(is.Votes[max(len(is.Votes)-1, 0):])}
 	}
-	for i, d := range a.Decisions {
+	for i, d := range is.Votes {
 		if d.Reviewer == v.Reviewer {
-			return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(a.Decisions[i:i+1])}
+			return &ApprovalError{ApprovalConflict, a.ID, "was decided already" + saidBy(is.Votes[i:i+1])}
 		}
+	}
+	with := *a
+	with.Decisions = append(slices.Clip(a.Decisions), *v)
+	if len(conclude(&with).Votes) == len(is.Votes) { // as of one who was heard under a name that is written otherwise
+		return &ApprovalError{ApprovalConflict, a.ID, fmt.Sprintf("would not count this decision of %q", v.Reviewer)}
 	}
 	return nil
 }

@@ -32,8 +32,17 @@ func ask(t testing.TB, s *Store, run, boundary, content string) Approval {
 	return Approval{ApprovalRequest: r}
 }
 
-// never says that nothing has come of a request.
-func never(*Approval) bool { return false }
+// never counts whatever is said, and says that nothing has come of it.
+func never(a *Approval) spec.ApprovalRecord {
+	return spec.ApprovalRecord{Decision: spec.ApprovalPending, Votes: a.Decisions}
+}
+
+// under says what comes of a request where a team declares this.
+func under(p *spec.PlanApprovals) Conclude {
+	return func(a *Approval) spec.ApprovalRecord {
+		return policies.ConcludeApproval(p, "", &a.ApprovalRequest, a.Decisions, epoch)
+	}
+}
 
 func vote(verdict, reviewer string) spec.ApprovalVote {
 	return spec.ApprovalVote{Verdict: verdict, Reviewer: reviewer}
@@ -113,13 +122,19 @@ func TestK10Decide(t *testing.T) {
 	if err := errors.Join(s.Ask(ctx, late), s.Ask(ctx, later)); err != nil {
 		t.Fatal(err)
 	}
-	two := func(a *Approval) bool { return len(a.Decisions) >= 2 }
+	two := func(a *Approval) spec.ApprovalRecord {
+		is := never(a)
+		if len(a.Decisions) >= 2 {
+			is.Decision = spec.ApprovalRejected
+		}
+		return is
+	}
 	full := spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: "ann", Reason: " fine ", Signature: []byte{1, 2}}
 	second := spec.ApprovalVote{Verdict: spec.VerdictReject, Reviewer: "bob", DecidedAt: epoch.Add(time.Second)}
 	for _, c := range []struct {
 		name, id, hash string
 		v              spec.ApprovalVote
-		concluded      func(*Approval) bool
+		conclude       Conclude
 		want           error
 	}{
 		{"unknown", "apr_0", a.RequestHash, vote("approve", "ann"), nil, ApprovalNotFound},
@@ -130,7 +145,7 @@ func TestK10Decide(t *testing.T) {
 		{"no text", a.ID, a.RequestHash, vote("approve", "\xff"), nil, ApprovalInvalid},
 		{"too late", late.ID, late.RequestHash, vote("approve", "ann"), nil, ApprovalStale},
 		{"by its own word too late", later.ID, later.RequestHash, second, nil, ApprovalStale},
-		{"concluded otherwise", a.ID, a.RequestHash, vote("approve", "ann"), func(*Approval) bool { return true }, ApprovalConflict},
+		{"concluded otherwise", a.ID, a.RequestHash, vote("approve", "ann"), func(*Approval) spec.ApprovalRecord { return spec.ApprovalRecord{Decision: spec.ApprovalApproved} }, ApprovalConflict},
 		{"first", a.ID, a.RequestHash, full, two, nil},
 		{"again", a.ID, a.RequestHash, full, two, ApprovalConflict},
 		{"the other way", a.ID, a.RequestHash, vote("reject", "ann"), two, ApprovalConflict},
@@ -138,7 +153,7 @@ func TestK10Decide(t *testing.T) {
 		{"second reviewer", a.ID, a.RequestHash, second, two, nil},
 		{"third reviewer", a.ID, a.RequestHash, vote("approve", "cid"), two, ApprovalConflict},
 	} {
-		if err := s.Decide(ctx, c.id, c.hash, c.v, c.concluded); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
+		if err := s.Decide(ctx, c.id, c.hash, c.v, c.conclude); !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -153,6 +168,57 @@ func TestK10Decide(t *testing.T) {
 		if all, err := s.Approvals(ctx, ApprovalFilter{RunID: run}); err != nil || len(all) != want {
 			t.Errorf("of run %q: %d approvals, want %d: %v", run, len(all), want, err)
 		}
+	}
+}
+
+// What does not count keeps nobody from being heard: a row under a reviewer's name without their signature. What counts
+// does, under whichever spelling of the name.
+func TestOnlyWhatCountsConflicts(t *testing.T) {
+	ctx := t.Context()
+	s := open(t, t.TempDir())
+	begin(t, s, "r1")
+	a := ask(t, s, "r1", "t:1", `{}`)
+	anybody := under(&spec.PlanApprovals{Quorum: 2})
+	ann, bob := under(&spec.PlanApprovals{Quorum: 2, Reviewers: []spec.Reviewer{{ID: "ann"}}}), under(&spec.PlanApprovals{Quorum: 2, Reviewers: []spec.Reviewer{{ID: "bob"}}})
+	for _, c := range []struct {
+		name, reviewer string
+		conclude       Conclude
+		want           string
+	}{
+		{"does not count later", "ann", ann, ""},
+		{"another one", "bob", bob, ""},
+		{"the first does not count", "bob", bob, `was decided already: approve by "bob" [APPROVAL_CONFLICT]`},
+		{"neither counts", "bob", under(&spec.PlanApprovals{Quorum: 2, Reviewers: []spec.Reviewer{{ID: "cid"}}}), `would not count this decision of "bob" [APPROVAL_CONFLICT]`},
+		{"decided by now", "cid", anybody, `was decided already: approve by "bob" [APPROVAL_CONFLICT]`},
+		{"another spelling", "ANN", under(&spec.PlanApprovals{Quorum: 3}), `would not count this decision of "ANN" [APPROVAL_CONFLICT]`},
+		{"a third", "cid", under(&spec.PlanApprovals{Quorum: 3}), ""},
+	} {
+		err := s.Decide(ctx, a.ID, a.RequestHash, vote(spec.VerdictApprove, c.reviewer), c.conclude)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	// The same name twice, the first one without the signature.
+	b := ask(t, s, "r1", "t:2", `{}`)
+	signed := func(a *Approval) spec.ApprovalRecord {
+		is := spec.ApprovalRecord{Decision: spec.ApprovalPending}
+		for _, v := range a.Decisions {
+			if v.Signature != nil {
+				is.Votes = append(is.Votes, v)
+			}
+		}
+		return is
+	}
+	real := vote(spec.VerdictApprove, "ann")
+	real.Signature = []byte{1}
+	if err := errors.Join(s.Decide(ctx, b.ID, b.RequestHash, vote(spec.VerdictReject, "ann"), nil), s.Decide(ctx, b.ID, b.RequestHash, real, signed)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Decide(ctx, b.ID, b.RequestHash, real, signed); !errors.Is(err, ApprovalConflict) {
+		t.Errorf("said again: %v", err)
+	}
+	if got, err := s.Approval(ctx, b.ID); err != nil || len(got.Decisions) != 2 {
+		t.Errorf("%d decisions are stored, %v", len(got.Decisions), err)
 	}
 }
 

@@ -445,5 +445,14 @@ func TestPrune(t *testing.T) {
 	if gone, err := s.Prune(ctx, PruneOptions{Interrupted: true}); !slices.Equal(gone, []string{"young", "crashed"}) || err != nil {
 		t.Errorf("%v %v", gone, err)
 	}
+	if gone, err := s.Prune(ctx, PruneOptions{Suspended: true, OlderThan: 200 * time.Hour}); len(gone) > 0 || err != nil {
+		t.Errorf("it is not that old: %v %v", gone, err)
+	}
+	if gone, err := s.Prune(ctx, PruneOptions{Suspended: true}); !slices.Equal(gone, []string{"suspended"}) || err != nil {
+		t.Errorf("%v %v", gone, err)
+	}
+	if n := count(t, s, `SELECT (SELECT count(*) FROM approvals) * 100 + (SELECT count(*) FROM decisions)`); n != 101 {
+		t.Errorf("approvals and decisions that are left: %d, and one run is", n)
+	}
 	begin(t, s, "old") // a pruned id is free
 }

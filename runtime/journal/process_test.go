@@ -109,7 +109,9 @@ func childDecide(ctx context.Context, s *Store, name string, i int) (bool, error
 	if err := errors.Join(s.Ask(ctx, all), s.Ask(ctx, one)); err != nil {
 		return false, fmt.Errorf("ask: %w", err)
 	}
-	each := func(a *Approval) bool { return len(a.Decisions) == workers }
+	each := func(a *Approval) spec.ApprovalRecord {
+		return policies.ConcludeApproval(&spec.PlanApprovals{Quorum: workers}, "", &a.ApprovalRequest, a.Decisions, time.Now())
+	}
 	if err := s.Decide(ctx, all.ID, all.RequestHash, vote(spec.VerdictApprove, name), each); err != nil {
 		return false, fmt.Errorf("decide: %w", err)
 	}

@@ -9,12 +9,13 @@ import (
 
 // PruneOptions say what may go.
 type PruneOptions struct {
-	OlderThan   time.Duration // since the run ended; of an interrupted run since it began
+	OlderThan   time.Duration // since the run ended; of a run that has not ended since it began
 	Interrupted bool          // runs that were interrupted may go too; they could have been continued
+	Suspended   bool          // runs that wait for people may go too, with what they ask
 }
 
 // Prune removes whole runs with their records and approvals, and payloads nobody else has, and gives the ids of those
-// runs. A run that is suspended or held stays. Files beside the lock in the run's folder, like its receipt, stay too. On
+// runs. A run that is held stays. Files beside the lock in the run's folder, like its receipt, stay too. On
 // an error the runs given are gone.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) ([]string, error) {
 	old, err := s.prunable(ctx, s.db, o, 0)
@@ -40,7 +41,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) ([]string, error) {
 
 // prunable gives the runs that may go, by number and id: all of them, or if num is not 0 at most that one.
 func (s *Store) prunable(ctx context.Context, q querier, o PruneOptions, num int64) ([]Run, error) {
-	rows, err := q.QueryContext(ctx, sqlPrunable, milli(s.now().Add(-o.OlderThan)), o.Interrupted, num)
+	rows, err := q.QueryContext(ctx, sqlPrunable, milli(s.now().Add(-o.OlderThan)), o.Interrupted, num, o.Suspended)
 	if err != nil {
 		return nil, s.fail(err)
 	}

@@ -35,7 +35,7 @@ FROM approvals a JOIN runs r ON r.num = a.run LEFT JOIN decisions d ON d.approva
 VALUES (?, ?, ?, ?, ?, ?, ?)`
 
 	sqlPrunable = `SELECT num, id FROM runs WHERE (?3 = 0 OR num = ?3) AND ((status = 'ended' AND ended_at < ?1)
-	OR (?2 AND status IN ('running', 'interrupted') AND created_at < ?1)) ORDER BY num`
+	OR ((?2 AND status IN ('running', 'interrupted') OR ?4 AND status = 'suspended') AND created_at < ?1)) ORDER BY num`
 )
 
 // sqlPrune removes one run. Each statement but the first and the last is of its own table, children first.

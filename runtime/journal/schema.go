@@ -65,9 +65,9 @@ CREATE TABLE decisions (
 	reason     TEXT NOT NULL,
 	signature  BLOB NOT NULL,
 	decided_at INTEGER NOT NULL,
-	sum        TEXT NOT NULL,
-	UNIQUE (approval, reviewer)
+	sum        TEXT NOT NULL
 ) STRICT;
+CREATE INDEX decisions_approval ON decisions (approval);
 
 -- The runs that the transaction in progress removes.
 CREATE TABLE pruning (run INTEGER PRIMARY KEY) STRICT;
@@ -96,7 +96,7 @@ BEGIN SELECT RAISE(ABORT, 'a record refers to this blob'); END;
 CREATE TRIGGER approvals_new BEFORE INSERT ON approvals WHEN EXISTS (SELECT 1 FROM approvals WHERE id = NEW.id OR num = NEW.num)
 BEGIN SELECT RAISE(ABORT, 'an approval cannot be changed'); END;
 CREATE TRIGGER decisions_new BEFORE INSERT ON decisions
-WHEN EXISTS (SELECT 1 FROM decisions WHERE num = NEW.num OR (approval = NEW.approval AND reviewer = NEW.reviewer))
+WHEN EXISTS (SELECT 1 FROM decisions WHERE num = NEW.num)
 BEGIN SELECT RAISE(ABORT, 'a decision cannot be changed'); END;
 CREATE TRIGGER approvals_fixed BEFORE UPDATE ON approvals
 BEGIN SELECT RAISE(ABORT, 'an approval cannot be changed'); END;
