@@ -10,9 +10,9 @@
 // links not followed, paths in byte order before any cap, 30 seconds at most. The last line of a result counts what was
 // left out, and a path that is named is searched whatever ignores it: nobody hides a file by how it is called.
 //
-// bash starts in the agent's folder and is not held there: it can read and write whatever the user can, the
-// protected files included, and on Linux it could read the environment its parent was started with from /proc/PPID/environ
-// unless the program forbids that for itself. It gets PATH, HOME and a few more variables, never a
+// bash starts in the agent's folder and is not held there unless an [Executor] does that: it can read and write whatever
+// the user can, the protected files included, and on Linux it could read the environment its parent was started with from
+// /proc/PPID/environ unless the program forbids that for itself. It gets PATH, HOME and a few more variables, never a
 // key. What it leaves in the background is killed when the call ends; only a process that moved to a process group of
 // its own survives. When the program itself is killed with SIGKILL, Linux kills the shell with it, but not what the
 // shell has started, in the foreground or the background; macOS kills neither. It needs Linux or macOS.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/process"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -30,8 +31,17 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// ShellPath is the bash to run, absolute. Empty: the first bash on Env's PATH, else in the usual places.
 	ShellPath string
+	// Executor says what is started for a command of bash. nil: bash itself. Whoever made it closes it, after the tools.
+	Executor Executor
 	// Redact is applied to all that bash gives. nil: nothing is redacted.
 	Redact func(string) string
+}
+
+// Executor decides where bash runs. It is called for each command and safe for concurrent use.
+type Executor interface {
+	// Wrap gives the command that is started in place of one. An error means that it must not run. done is called once
+	// the started one has ended, with how, or with the zero Outcome when it did not start.
+	Wrap(process.Command) (started process.Command, done func(process.Outcome), err error)
 }
 
 // Open gives the granted tools, in the order of [Infos]. A name that is no built-in tool is an error. The closer ends
@@ -71,8 +81,7 @@ type toolbox struct {
 
 // Close waits until no command runs any more.
 func (t *toolbox) Close() error {
-	t.shell.close()
-	return t.workspace.Close()
+	return errors.Join(t.shell.commands.Close(), t.workspace.Close())
 }
 
 func (t *toolbox) tool(info spec.ToolInfo) runtime.Tool {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/open-multi-agent/oma/runtime/process"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -22,27 +20,21 @@ const (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// drain is how long output is still read after the command ended and its group was killed: only a process that
-	// left the group can hold the pipe by then.
-	drain = 500 * time.Millisecond
 	// keepBytes is how much of the start and of the end of each stream is kept.
 	keepBytes = 512 << 10
 )
 
 // shell runs commands for one agent. It is safe for concurrent use.
 type shell struct {
-	path   string // empty: search
-	env    func(string) (string, bool)
-	redact func(string) string
-
-	mu      sync.Mutex
-	closed  bool
-	over    chan struct{} // closed with the shell
-	running sync.WaitGroup
+	path     string // empty: search
+	env      func(string) (string, bool)
+	redact   func(string) string
+	executor Executor // nil: commands are started as they are
+	commands process.Runner
 }
 
 func newShell(o Options) *shell {
-	s := &shell{path: o.ShellPath, env: o.Env, redact: o.Redact, over: make(chan struct{})}
+	s := &shell{path: o.ShellPath, env: o.Env, redact: o.Redact, executor: o.Executor}
 	if s.env == nil {
 		s.env = func(string) (string, bool) { return "", false }
 	}
@@ -50,39 +42,6 @@ func newShell(o Options) *shell {
 		s.redact = func(text string) string { return text }
 	}
 	return s
-}
-
-// close kills what still runs and waits for it.
-func (s *shell) close() {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.over)
-	}
-	s.mu.Unlock()
-	s.running.Wait()
-}
-
-// enter counts a command in, unless the shell is closed.
-func (s *shell) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errors.New("the run has ended")
-	}
-	s.running.Add(1)
-	return nil
-}
-
-// environment is what a command gets: the variables that programs need to work at all, and no key of any kind.
-func (s *shell) environment() []string {
-	env := []string{}
-	for _, name := range [...]string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER"} {
-		if v, ok := s.env(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
 }
 
 // program finds bash. Relative entries of PATH are passed over: they would be looked up in a folder agents write.
@@ -96,13 +55,11 @@ func (s *shell) program() (string, error) {
 // FindBash gives the bash that the tool runs: the first on env's PATH, else in the usual places.
 func FindBash(env func(name string) (value string, ok bool)) (string, error) {
 	search, _ := env("PATH")
-	for _, dir := range append(filepath.SplitList(search), "/bin", "/usr/bin", "/usr/local/bin") {
-		file := filepath.Join(dir, "bash")
-		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file, nil
-		}
+	file, err := process.Find("bash", "", search, "/bin", "/usr/bin", "/usr/local/bin")
+	if err != nil {
+		return "", errors.New("bash was not found")
 	}
-	return "", errors.New("bash was not found")
+	return file, nil
 }
 
 // outcome is how a command ended.
@@ -112,17 +69,70 @@ type outcome struct {
 	note           string // what the code alone does not say
 }
 
+func notRun(why error) outcome {
+	return outcome{code: exitNotRun, stderr: fmt.Sprintf("Not run: %v.", why)}
+}
+
 func (t *toolbox) bash(ctx context.Context, in arguments) spec.ToolResult {
 	dir, err := t.startFolder(in.text("cwd"))
 	if err != nil {
-		return t.shell.result(outcome{code: exitNotRun, stderr: "Not run: " + err.Error() + "."})
+		return t.shell.result(notRun(err))
 	}
-	if err := t.shell.enter(); err != nil {
-		return t.shell.result(outcome{code: exitNotRun, stderr: "Not run: " + err.Error() + "."})
-	}
-	defer t.shell.running.Done()
 	timeout := time.Duration(in.number("timeout", int(defaultTimeout/time.Millisecond))) * time.Millisecond
 	return t.shell.result(t.shell.run(ctx, in.text("command"), dir, timeout))
+}
+
+// run runs one command. One that must end is killed at once, with no request before.
+func (s *shell) run(ctx context.Context, command, dir string, timeout time.Duration) outcome {
+	if !process.Supported {
+		return notRun(errors.New("bash works on Linux and macOS only"))
+	}
+	program, err := s.program()
+	if err != nil {
+		return notRun(err)
+	}
+	c := process.Command{Program: program, Args: []string{"-c", command}, Dir: dir, Env: process.Environment(s.env, nil)}
+	done := func(process.Outcome) {}
+	if s.executor != nil {
+		if c, done, err = s.executor.Wrap(c); err != nil {
+			return notRun(err)
+		}
+	}
+	got, err := s.commands.Run(ctx, c, process.Limits{Timeout: timeout, Keep: keepBytes})
+	done(got)
+	long, isLong := errors.AsType[*process.TooLongError](err)
+	switch {
+	case errors.Is(err, process.ErrClosed):
+		return notRun(err)
+	case isLong: // bash has no other way in, so that the system's word is all there is to say
+		return notRun(fmt.Errorf("bash did not start: %w", long.Unwrap()))
+	case err != nil:
+		return notRun(fmt.Errorf("bash did not start: %w", err))
+	}
+	o := outcome{stdout: got.Stdout.Text, stderr: got.Stderr.Text}
+	o.code, o.note = ending(got, timeout)
+	return o
+}
+
+// ending gives the exit code a command is said to have, and what the code does not say.
+func ending(got process.Outcome, timeout time.Duration) (code int, note string) {
+	switch got.Reason {
+	case process.TimedOut:
+		return exitTimeout, fmt.Sprintf("killed at its time limit of %d ms", timeout.Milliseconds())
+	case process.Deadline:
+		return exitTimeout, "killed at the time limit of the call"
+	case process.Cancelled:
+		return exitCancelled, "killed: the call was cancelled"
+	case process.Closed:
+		return exitCancelled, "killed: the run has ended"
+	}
+	switch {
+	case got.Exit.Err != nil:
+		return exitNotRun, got.Exit.Err.Error()
+	case got.Exit.Signal != 0:
+		return got.Exit.Code, got.Exit.String()
+	}
+	return got.Exit.Code, ""
 }
 
 // startFolder gives the absolute path of the folder a command starts in. It must lead to the very folder that the

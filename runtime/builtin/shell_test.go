@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/process"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -331,4 +332,43 @@ func TestBashTooLong(t *testing.T) {
 	b := newBox(t, nil)
 	b.wantError(Bash, in{"command": "echo " + strings.Repeat("€", 65000)}, "Not run: bash did not start: argument list too long.\n(exit code: 127)")
 	b.wantError(Bash, in{"command": "echo \x00"}, "Not run: bash did not start: invalid argument.\n(exit code: 127)")
+}
+
+// wall is an executor that starts something else, or nothing.
+type wall struct {
+	err  error
+	ends []process.Outcome
+}
+
+func (w *wall) Wrap(c process.Command) (process.Command, func(process.Outcome), error) {
+	if w.err != nil {
+		return c, nil, w.err
+	}
+	c.Args = []string{"-c", fmt.Sprintf("echo 'behind the wall: %s %s'; %s", c.Args[0], c.Args[1], c.Args[1])}
+	return c, func(o process.Outcome) { w.ends = append(w.ends, o) }, nil
+}
+
+// W4: what is started is the executor's to say. It hears once how that ended, and a command it refuses does not run.
+func TestBashExecutorW4(t *testing.T) {
+	w := &wall{}
+	o := testOptions(tempDir(t))
+	o.Executor = w
+	tools := openWith(t, o)
+	for command, want := range map[string]string{"exit 3": "behind the wall: -c exit 3\n(exit code: 3)", "kill -9 $$": "behind the wall: -c kill -9 $$\n(died of signal 9, killed)\n(exit code: 137)"} {
+		w.ends = nil
+		if r := call(tools, Bash, in{"command": command}); r.Text != want || len(w.ends) != 1 || w.ends[0].Reason != process.Exited {
+			t.Errorf("%s: %q, %+v", command, r.Text, w.ends)
+		}
+	}
+	w.ends = nil
+	if r := call(tools, Bash, in{"command": "sleep 300", "timeout": 100}); !r.IsError || len(w.ends) != 1 || w.ends[0].Reason != process.TimedOut {
+		t.Errorf("%q, %+v", r.Text, w.ends)
+	}
+	w.err, w.ends = errors.New("there is no wall"), nil
+	if r := call(tools, Bash, in{"command": "touch " + o.Dir + "/started"}); r.Text != "Not run: there is no wall.\n(exit code: 127)" || !r.IsError || w.ends != nil {
+		t.Errorf("%q, %+v", r.Text, w.ends)
+	}
+	if exists(o.Dir + "/started") {
+		t.Error("a refused command ran")
+	}
 }

@@ -1,4 +1,4 @@
-package builtin
+package process
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 )
 
 func TestClipped(t *testing.T) {
-	for _, size := range []int{0, 1, keepBytes, keepBytes + 1, 2 * keepBytes, 2*keepBytes + 1, 3*keepBytes + 17, 7 * keepBytes} {
+	for _, size := range []int{0, 1, defaultKeep, defaultKeep + 1, 2 * defaultKeep, 2*defaultKeep + 1, 3*defaultKeep + 17, 7 * defaultKeep} {
 		text := strings.Repeat("0123456789", size/10+1)[:size]
-		for _, chunk := range []int{997, 64 << 10, 10 * keepBytes} {
-			var c clipped
+		for _, chunk := range []int{997, 64 << 10, 10 * defaultKeep} {
+			c := clipped{keep: defaultKeep}
 			for rest := text; len(rest) > 0; {
 				n := min(chunk, len(rest))
 				if wrote, err := c.Write([]byte(rest[:n])); wrote != n || err != nil {
@@ -19,10 +19,10 @@ func TestClipped(t *testing.T) {
 				rest = rest[n:]
 			}
 			want := text
-			if size > 2*keepBytes {
-				want = fmt.Sprintf("%s\n[... %d bytes left out ...]\n\n%s", text[:keepBytes], size-2*keepBytes, text[size-keepBytes:])
+			if size > 2*defaultKeep {
+				want = fmt.Sprintf("%s\n[... %d bytes left out ...]\n\n%s", text[:defaultKeep], size-2*defaultKeep, text[size-defaultKeep:])
 			}
-			if got := c.String(); got != want {
+			if got := c.output().Text; got != want {
 				t.Errorf("size %d, chunk %d: %d bytes differ from the %d wanted", size, chunk, len(got), len(want))
 			}
 		}
@@ -31,12 +31,12 @@ func TestClipped(t *testing.T) {
 
 // Half a line may be half a secret, which no pattern knows: cuts fall on line ends.
 func TestClippedCutsLines(t *testing.T) {
-	var c clipped
+	c := clipped{keep: defaultKeep}
 	const line = "password=hunter2\n"
-	text := strings.Repeat(line, 3*keepBytes/len(line))
+	text := strings.Repeat(line, 3*defaultKeep/len(line))
 	c.Write([]byte(text))
 	kept := 0
-	for l := range strings.Lines(c.String()) {
+	for l := range strings.Lines(c.output().Text) {
 		switch {
 		case l == line:
 			kept += len(l)
@@ -44,7 +44,7 @@ func TestClippedCutsLines(t *testing.T) {
 			t.Fatalf("half a line: %q", l)
 		}
 	}
-	if !strings.Contains(c.String(), fmt.Sprintf("[... %d bytes left out ...]", len(text)-kept)) {
+	if !strings.Contains(c.output().Text, fmt.Sprintf("[... %d bytes left out ...]", len(text)-kept)) {
 		t.Error("the count is wrong")
 	}
 }
