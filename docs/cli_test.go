@@ -114,7 +114,7 @@ func (h *help) problem(words []string) string {
 		return ""
 	}
 	verb := words[0]
-	if len(words) > 1 && slices.Contains([]string{"approvals", "policy", "completion", "receipt", "runs"}, verb) && !strings.HasPrefix(words[1], "-") {
+	if len(words) > 1 && slices.Contains([]string{"approvals", "mcp", "policy", "completion", "receipt", "runs"}, verb) && !strings.HasPrefix(words[1], "-") {
 		verb += " " + words[1]
 	}
 	flags := h.flags(verb)

@@ -3,7 +3,9 @@ package loader
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-multi-agent/oma/schemas"
@@ -78,7 +80,7 @@ func envelope(root map[string]any, kind *string, bad map[spec.Path]bool, ds *spe
 	switch v {
 	case "TeamTest":
 		ds.Errorf("not-in-this-version", "kind", "kind %q is not in this version", v).Hint = "want " + want
-	case spec.KindPlan, spec.KindReceipt, spec.KindEvent, spec.KindApprovalRequest, spec.KindApprovalDecision:
+	case spec.KindPlan, spec.KindReceipt, spec.KindEvent, spec.KindLock, spec.KindApprovalRequest, spec.KindApprovalDecision:
 		ds.Errorf("wrong-kind", "kind", "kind is %s, which oma writes and nobody else, want %s", v, want)
 	default:
 		d := ds.Errorf("wrong-kind", "kind", "kind is %s, want %s", shown(v), want)
@@ -164,7 +166,7 @@ func unknown(v schemas.Violation, ds *spec.Diagnostics) {
 		case slices.Contains(v.Later, key):
 			d = ds.Errorf("not-in-this-version", path, "key %s is not in this version", quote(key))
 			d.Hint = "leave it out; nothing would act on it"
-		case v.Asked != "":
+		case v.Asked != "" && len(v.Valid) == 0: // the names are the author's
 			d = ds.Errorf("bad-name", path, "name %s does not fit, want %s", quote(key), v.Asked)
 		default:
 			d = ds.Errorf("unknown-key", path, "unknown key %s", quote(key))
@@ -220,7 +222,11 @@ func typeHint(v schemas.Violation) string {
 		case (wants("integer") || wants("number")) && json.Valid([]byte(got)):
 			return "write it without quotes"
 		case wants("array"):
-			return fmt.Sprintf("write [%s]", cut(got))
+			return fmt.Sprintf("write [%s]", cut(strings.Join(elements(got), ", ")))
+		}
+	case map[string]any: // {name} without quotes is a map to YAML
+		if name := slices.Collect(maps.Keys(got)); wants("string") && len(name) == 1 && got[name[0]] == nil {
+			return fmt.Sprintf("if {%[1]s} is meant, write \"{%[1]s}\" in quotes", cut(name[0]))
 		}
 	case bool, json.Number:
 		if strings.HasPrefix(v.Asked, "a duration") {
@@ -231,6 +237,17 @@ func typeHint(v schemas.Violation) string {
 		}
 	}
 	return ""
+}
+
+// elements takes a text apart that should have been a list of texts: into words, in quotes where YAML needs them.
+func elements(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+	for i, w := range words {
+		if strings.ContainsAny(w, "{}[]:#&*!|>'\"%@`") {
+			words[i] = strconv.Quote(w)
+		}
+	}
+	return words
 }
 
 // tail is the last key of a path, with the indices behind it.

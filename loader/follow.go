@@ -45,6 +45,7 @@ func (f *follower) follow() {
 			f.cassette(p.Cassette, spec.Path("providers").Key(name).Key("cassette"))
 		}
 	}
+	f.lock()
 }
 
 func (f *follower) prompt(name string, at spec.Path) {

@@ -84,15 +84,18 @@ func (d *document) structure(root map[string]any, ds *spec.Diagnostics) {
 		says(root, ds)
 	}
 	each(func(m map[string]any, at spec.Path) { provider(m, at, ds) }, "providers", "*")
-	each(func(m map[string]any, at spec.Path) {
-		exclusive(m, at, ds, "file", "env")
-		if _, env := m["env"]; !env && m["file"] == nil {
-			ds.Errorf("missing-key", at, `missing "env" or "file" in %s`, at).Hint = "add env: NAME, the variable that holds the key"
-		}
-	}, "providers", "*", "apiKey")
+	for _, steps := range []string{"providers * apiKey", "agents * credentials *"} {
+		each(func(m map[string]any, at spec.Path) {
+			exclusive(m, at, ds, "file", "env")
+			if _, env := m["env"]; !env && m["file"] == nil {
+				ds.Errorf("missing-key", at, `missing "env" or "file" in %s`, at).Hint = "add env: NAME, the variable that holds the key"
+			}
+			unfollowed(m, "file", always, at, ds)
+		}, strings.Fields(steps)...)
+	}
 	each(func(m map[string]any, at spec.Path) { unfollowed(m, "cwd", home, at, ds) }, "defaults")
 	each(func(m map[string]any, at spec.Path) { unfollowed(m, "cwd", home, at, ds) }, "agents", "*")
-	each(func(m map[string]any, at spec.Path) { unfollowed(m, "file", always, at, ds) }, "providers", "*", "apiKey")
+	each(func(m map[string]any, at spec.Path) { unfollowed(m, "cwd", home, at, ds) }, "mcpServers", "*")
 	each(func(m map[string]any, at spec.Path) { besideNone(m, at, ds) }, "governance")
 	each(func(m map[string]any, at spec.Path) {
 		money(m, at, ds, "inputPer1M", "cachedInputPer1M", "outputPer1M")

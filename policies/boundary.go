@@ -3,6 +3,7 @@ package policies
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/open-multi-agent/oma/schemas"
@@ -14,6 +15,7 @@ import (
 const (
 	maxSubjectItems = 64      // tasks, agents, and tools of one agent
 	maxSubjectName  = 256     // runes of a name or a title
+	maxSubjectLine  = 2048    // runes of a command line
 	maxSubjectText  = 1 << 20 // runes of a goal or a description
 	// maxSubjectMarks is for the estimate alone.
 	maxSubjectMarks = 256
@@ -61,10 +63,11 @@ func subjectSchema(scope string, agents, roles []string) spec.Schema {
 	name := map[string]any{"type": "string", "maxLength": maxSubjectName, "default": ""}
 	text := map[string]any{"type": "string", "maxLength": maxSubjectText, "default": ""}
 	yes := map[string]any{"type": "boolean", "default": false}
+	line := map[string]any{"type": "string", "maxLength": maxSubjectLine, "default": ""}
 	names := listOf(map[string]any{"type": "string", "maxLength": maxSubjectName})
 	task := map[string]any{"id": name, "title": name, "assignee": oneOf(agents), "role": oneOf(roles), "dependsOn": names, "consequential": yes}
 	if scope == spec.ScopeDispatch {
-		for key, of := range map[string]any{"description": text, "tools": names, "provider": name, "model": name} {
+		for key, of := range map[string]any{"description": text, "tools": names, "provider": name, "model": name, "backend": line} {
 			task[key] = of
 		}
 		return encoded(closedObject(task))
@@ -75,7 +78,7 @@ func subjectSchema(scope string, agents, roles []string) spec.Schema {
 	return encoded(closedObject(map[string]any{
 		"goal": text, "mode": map[string]any{"enum": []string{"single", "team"}, "default": "team"}, "flags": names, "consequential": yes, "budgets": budgets,
 		"tasks":  listOf(closedObject(task)),
-		"agents": listOf(closedObject(map[string]any{"name": oneOf(agents), "provider": name, "model": name, "tools": names})),
+		"agents": listOf(closedObject(map[string]any{"name": oneOf(agents), "provider": name, "model": name, "backend": line, "tools": names})),
 	}))
 }
 
@@ -114,7 +117,7 @@ func PlanSubject(p *spec.Plan) map[string]any {
 	}
 	for i := range p.Agents {
 		if a := &p.Agents[i]; working[a.Name] {
-			agents = append(agents, map[string]any{"name": a.Name, "provider": a.Provider, "model": a.Model, "tools": toolNames(a)})
+			agents = append(agents, map[string]any{"name": a.Name, "provider": a.Provider, "model": a.Model, "backend": program(a), "tools": toolNames(a)})
 		}
 	}
 	return map[string]any{"goal": p.Goal, "mode": p.RoutingDecision.Mode, "flags": texts(p.Flags), "consequential": some,
@@ -125,9 +128,9 @@ func PlanSubject(p *spec.Plan) map[string]any {
 func TaskSubject(p *spec.Plan, t *spec.PlanTask) map[string]any {
 	a := p.Agent(t.Assignee)
 	m := taskMembers(t, a)
-	m["description"], m["tools"], m["provider"], m["model"] = t.Description, []any{}, "", ""
+	m["description"], m["tools"], m["provider"], m["model"], m["backend"] = t.Description, []any{}, "", "", ""
 	if a != nil {
-		m["tools"], m["provider"], m["model"] = toolNames(a), a.Provider, a.Model
+		m["tools"], m["provider"], m["model"], m["backend"] = toolNames(a), a.Provider, a.Model, program(a)
 	}
 	return m
 }
@@ -159,4 +162,12 @@ func ceilings(b spec.Budgets) map[string]any {
 		out["maxDurationMs"] = time.Duration(b.MaxDuration).Milliseconds()
 	}
 	return out
+}
+
+// program names the program that works in a model's place. Empty: a model does.
+func program(a *spec.PlanAgent) string {
+	if a.Backend == nil {
+		return ""
+	}
+	return strings.Join(append([]string{a.Backend.Kind, a.Backend.Command}, a.Backend.Args...), " ")
 }

@@ -204,6 +204,9 @@ func TestBoundaryFits(t *testing.T) {
 		{"a stranger", spec.ScopePlan, func(p *spec.Plan) { p.Tasks[0].Assignee = "nobody" }, "tasks[0].assignee: "},
 		{"a mode", spec.ScopePlan, func(p *spec.Plan) { p.RoutingDecision.Mode = "auto" }, "mode: "},
 		{"a task", spec.ScopeDispatch, func(*spec.Plan) {}, ""},
+		{"a long command line", spec.ScopeDispatch, func(p *spec.Plan) {
+			p.Agents[0].Backend = &spec.Backend{Kind: "process", Command: "x", Args: []string{strings.Repeat("x", 2048)}}
+		}, "backend: "},
 		{"a long title", spec.ScopeDispatch, func(p *spec.Plan) { p.Tasks[0].Title = strings.Repeat("x", maxSubjectName+1) }, "title: "},
 		{"a long description", spec.ScopeDispatch, func(p *spec.Plan) { p.Tasks[0].Description = strings.Repeat("x", maxSubjectText+1) }, "description: "},
 		{"many tools", spec.ScopeDispatch, func(p *spec.Plan) { p.Agents[0].Tools = make([]spec.Grant, maxSubjectItems+1) }, "tools: "},

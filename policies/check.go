@@ -139,7 +139,7 @@ func (c *compiler) action(r *spec.PlanRule) {
 	switch r.Action {
 	case spec.ActionDeny, spec.ActionSuspend, spec.ActionAsk, spec.ActionWarn:
 	case spec.ActionAllow:
-		if c.set.permit {
+		if c.set.permit && !ofRequests(r) {
 			d := c.diags.Errorf("gate-no-effect", path, "rule %q: allow has no effect, since everything is allowed by default", r.Name)
 			d.File, d.Hint = r.Doc, "put the exception into the deny rule's when, or write default: deny"
 			if c.in.Scope != "" {
@@ -163,6 +163,11 @@ func (c *compiler) action(r *spec.PlanRule) {
 		d := c.diags.Errorf("gate-two-reasons", r.Path.Key("reasonExpression"), "rule %q has both reason and reasonExpression", r.Name)
 		d.File, d.Hint = r.Doc, "keep one of them"
 	}
+}
+
+// ofRequests says that a rule is about the requests of external agents alone.
+func ofRequests(r *spec.PlanRule) bool {
+	return len(r.Tools) > 0 && !slices.ContainsFunc(r.Tools, func(name string) bool { return name != spec.PermissionTool })
 }
 
 // ofCalls refuses what only a rule over calls can have.
@@ -196,7 +201,7 @@ func (c *compiler) toolNames(r *spec.PlanRule) bool {
 			continue
 		}
 		add := c.diags.Errorf
-		if teamless(r) { // it may know tools that this team does not have
+		if c.elsewhere(r, name) {
 			add = c.diags.Warnf
 		} else {
 			ok = false

@@ -20,7 +20,7 @@ import (
 // Coverage says how far examples try one rule.
 type Coverage struct {
 	Rule *spec.PlanRule
-	// Matches and Ignores count the rule's own examples.
+	// Matches and Ignores count the rule's own examples of tools that are known here: others were not tried.
 	Matches, Ignores int
 	// Conditions are what && || ! and ?: of the rule put together, in the order of the text.
 	Conditions []Condition
@@ -53,7 +53,7 @@ func Cover(ctx context.Context, in RuleSet, calls []spec.CallExample) ([]Coverag
 		out := Coverage{Rule: &set.rules[i]}
 		examples := slices.Clone(calls)
 		if e := written[i].Examples; e != nil {
-			out.Matches, out.Ignores = len(e.Matches), len(e.Ignores)
+			out.Matches, out.Ignores = tried.known(e.Matches), tried.known(e.Ignores)
 			examples = slices.Concat(e.Matches, e.Ignores, calls)
 		}
 		out.Conditions = tried.run(ctx, examples)
@@ -67,6 +67,18 @@ type cover struct {
 	set  *Set
 	in   *RuleSet
 	rule *spec.PlanRule
+}
+
+// known counts the examples that could be tried.
+func (c cover) known(examples []spec.CallExample) (n int) {
+	for _, e := range examples {
+		name := cmp.Or(e.ToolName, onlyTool(c.rule))
+		is := func(t spec.ToolInfo) bool { return t.Name == name }
+		if c.in.Scope != "" || slices.ContainsFunc(c.in.Known, is) || slices.ContainsFunc(c.in.Agents, func(a AgentTools) bool { return slices.ContainsFunc(a.Tools, is) }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (c cover) run(ctx context.Context, examples []spec.CallExample) []Condition {

@@ -78,6 +78,9 @@ func TestCoverCountsOnlyCallsTheRuleLooksAt(t *testing.T) {
 	rule := spec.Rule{When: `input.path == "a"`, Tools: []string{"file_read"}, Examples: &spec.RuleExamples{
 		Ignores: []spec.CallExample{example("bash", `{"command":"a"}`), example("file_read", `[]`), example("nothing", `{}`)}}}
 	all, _ := Cover(t.Context(), team(everyTool(), rule), []spec.CallExample{example("file_read", `{"path":"a"}`), example("file_edit", `{"path":"b","old_string":""}`)})
+	if n := all[0].Ignores; n != 2 { // nobody has the third tool, so it was not tried
+		t.Errorf("%d examples are counted, want 2", n)
+	}
 	if diff := cmp.Diff("1:1 input.path == \"a\" true\n", seen(all[0].Conditions)); diff != "" {
 		t.Error(diff)
 	}

@@ -52,7 +52,7 @@ func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 			}
 		}
 	}
-	v := verdict{permit: s.permit}
+	v := verdict{permit: s.permits(&r)}
 	vars := variables{set: s, request: &r}
 	for _, j := range g.rules {
 		if ctx.Err() != nil {
@@ -69,6 +69,16 @@ func (s *Set) Decide(ctx context.Context, r Request) spec.Decision {
 		return d
 	}
 	return v.decision(r.Marks)
+}
+
+// permits is the default for a call. An external agent's request is about its own tools, which nobody granted: whatever the
+// default is for tools of ours, it may look and think, and else only what a rule allows.
+func (s *Set) permits(r *Request) bool {
+	if r.ToolName != spec.PermissionTool {
+		return s.permit
+	}
+	kind, _ := r.Input["kind"].(string)
+	return kind == "read" || kind == "search" || kind == "think"
 }
 
 func broken(reason string) spec.Decision {

@@ -49,6 +49,14 @@ func (x exampleRun) fail(code string, path spec.Path, format string, args ...any
 	return d
 }
 
+// unknownTool says that an example cannot be tried, since nothing is known of the tool.
+func (x exampleRun) unknownTool(path spec.Path, name string) {
+	d := x.fail("unknown-tool", path, "there is no tool %q", name)
+	if d.Hint = x.toolHint(name); x.elsewhere(x.rule, name) {
+		d.Severity, d.Hint = spec.Warning, "the example is tried with a team that has it"
+	}
+}
+
 func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	name := cmp.Or(x.in.Scope, ex.ToolName, onlyTool(x.rule))
 	if name == "" {
@@ -57,7 +65,7 @@ func (x exampleRun) run(ex *spec.CallExample, path spec.Path, want bool) {
 	}
 	t := x.namedTool(x.rule, name)
 	if t == nil {
-		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", name).Hint = x.toolHint(name)
+		x.unknownTool(path.Key("toolName"), name)
 		return
 	}
 	if t.subject && !x.ofSubject(ex, path) {
@@ -154,7 +162,7 @@ func (x exampleRun) input(t *tool, raw []byte, path spec.Path) (map[string]any, 
 func (x exampleRun) earlier(call spec.HistoryCall, path spec.Path) bool {
 	t := x.namedTool(x.rule, call.ToolName)
 	if t == nil {
-		x.fail("unknown-tool", path.Key("toolName"), "there is no tool %q", call.ToolName).Hint = x.toolHint(call.ToolName)
+		x.unknownTool(path.Key("toolName"), call.ToolName)
 		return false
 	}
 	_, ok := x.input(t, call.Input, path.Key("input"))

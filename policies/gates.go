@@ -23,6 +23,8 @@ type RuleSet struct {
 	// Rules carry their place: Path in the document Doc (empty: the team file). AppliesTo is filled in by Compile.
 	Rules  []spec.PlanRule
 	Agents []AgentTools
+	// Alone says that the rules are checked without a team: names that are like none of Known may be of a team's own tools.
+	Alone bool
 	// Known are the tools that exist whether or not anybody may use them.
 	Known []spec.ToolInfo
 	// Roles are the required roles a task may fill. nil: there are none, and role is always empty.
@@ -261,6 +263,11 @@ func foreign(r *spec.PlanRule) bool {
 // teamless says that the rule comes from a document that is shared by teams, whose tools it cannot know: a pack or a
 // policy from above. A policy file belongs to its team.
 func teamless(r *spec.PlanRule) bool { return above(r) || strings.HasPrefix(r.Source, "pack ") }
+
+// elsewhere says that a name of no tool here may be one of another team's.
+func (c *compiler) elsewhere(r *spec.PlanRule, name string) bool {
+	return teamless(r) || c.in.Alone && spec.Nearest(name, c.names) == ""
+}
 
 // above says that the rule was given from outside the team file, so that nothing the team declares may weaken it.
 func above(r *spec.PlanRule) bool { return strings.HasPrefix(r.Source, "policy ") }

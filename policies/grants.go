@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -10,6 +11,18 @@ import (
 type Catalog struct {
 	Tools   []spec.ToolInfo
 	Presets []Preset
+	// Servers are the tools of each server. SERVER/* stands for all of them where no grant is needed or one is taken away.
+	Servers []Preset
+}
+
+// each gives the tools that a name stands for: all of a server's, or itself.
+func (c Catalog) each(name string) []string {
+	if server, ok := strings.CutSuffix(name, "/*"); ok {
+		if i := slices.IndexFunc(c.Servers, func(p Preset) bool { return p.Name == server }); i >= 0 {
+			return c.Servers[i].Tools
+		}
+	}
+	return []string{name}
 }
 
 // Preset is a named set of tools.
@@ -53,7 +66,7 @@ type Grants struct {
 // Grant resolves an agent's grants. Nothing is granted that is not declared: an agent with neither tools nor a preset
 // gets defaults.toolPreset, and without one it gets nothing. With both, a tool of a preset is granted only if both name
 // it; a tool in no preset is granted by being named; when tools names no preset tool, the preset stands whole. What
-// disallowedTools names is taken away last.
+// customTools names needs no grant. What disallowedTools names is taken away last.
 func Grant(cat Catalog, a *spec.Agent, defaultPreset string, at spec.Path) (Grants, spec.Diagnostics) {
 	g := grants{cat: cat, agent: a, at: at, by: map[string]string{}}
 	g.preset, g.presetBy, g.presetAt = a.ToolPreset, "toolPreset "+a.ToolPreset, at.Key("toolPreset")
@@ -80,14 +93,20 @@ func (g *grants) resolve() {
 	g.checkNames()
 	preset := g.presetTools()
 	g.named(preset)
-	for i, name := range g.agent.DisallowedTools {
-		if by, ok := g.by[name]; ok {
-			delete(g.by, name)
-			g.out.Removed = append(g.out.Removed, spec.Removal{Name: name, RemovedBy: "disallowedTools"})
-			if by == "tools" {
-				g.diags.Warnf("tool-both-allowed-and-disallowed", g.at.Key("disallowedTools").Index(i),
-					"tool %q is both granted by tools and disallowed; it is not granted", name)
+	for _, entry := range g.agent.CustomTools {
+		by := "customTools"
+		if strings.HasSuffix(entry, "/*") {
+			by += " " + entry
+		}
+		for _, name := range g.cat.each(entry) {
+			if _, ok := g.by[name]; !ok {
+				g.by[name] = by
 			}
+		}
+	}
+	for i, entry := range g.agent.DisallowedTools {
+		for _, name := range g.cat.each(entry) {
+			g.disallow(name, g.at.Key("disallowedTools").Index(i))
 		}
 	}
 	for _, t := range g.cat.Tools {
@@ -97,18 +116,51 @@ func (g *grants) resolve() {
 	}
 }
 
+// disallow takes a tool away. To take away one that was given by its own name says two things.
+func (g *grants) disallow(name string, at spec.Path) {
+	by, ok := g.by[name]
+	if !ok {
+		return
+	}
+	delete(g.by, name)
+	g.out.Removed = append(g.out.Removed, spec.Removal{Name: name, RemovedBy: "disallowedTools"})
+	if by == "tools" || by == "customTools" {
+		g.diags.Warnf("tool-both-allowed-and-disallowed", at, "tool %q is both granted by %s and disallowed; it is not granted", name, by)
+	}
+}
+
 func (g *grants) checkNames() {
-	check := func(names []string, at spec.Path) {
+	check := func(names []string, at spec.Path, servers bool) {
 		for i, n := range names {
+			if strings.HasSuffix(n, "/*") {
+				g.checkServer(n, at.Index(i), servers)
+				continue
+			}
 			if _, ok := g.cat.Tool(n); !ok {
 				g.diags.Errorf("unknown-tool", at.Index(i), "unknown tool %q", n).Hint = spec.DidYouMean(n, g.cat.Names())
 			}
 		}
 	}
 	if g.agent.Tools != nil {
-		check(*g.agent.Tools, g.at.Key("tools"))
+		check(*g.agent.Tools, g.at.Key("tools"), false)
 	}
-	check(g.agent.DisallowedTools, g.at.Key("disallowedTools"))
+	check(g.agent.CustomTools, g.at.Key("customTools"), true)
+	check(g.agent.DisallowedTools, g.at.Key("disallowedTools"), true)
+}
+
+// checkServer checks SERVER/*. A grant names each tool by itself: what a server offers tomorrow is granted by nobody.
+func (g *grants) checkServer(entry string, at spec.Path, allowed bool) {
+	server := strings.TrimSuffix(entry, "/*")
+	var names []string
+	for _, s := range g.cat.Servers {
+		names = append(names, s.Name)
+	}
+	switch {
+	case !slices.Contains(names, server):
+		g.diags.Errorf("unknown-tool", at, "there is no MCP server %q", server).Hint = spec.DidYouMean(server, names)
+	case !allowed:
+		g.diags.Errorf("unknown-tool", at, "%q stands for no single tool", entry).Hint = "name each tool, or write it in customTools, which needs no grant"
+	}
 }
 
 // presetTools grants the preset, for now, and gives its tools.

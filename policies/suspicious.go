@@ -73,7 +73,7 @@ func (k *ruleCheck) suspicious(loose *cel.Ast) (out []finding) {
 		}
 		isTool := func(e ast.Expr) bool { return isVariable(e, "toolName", shadow) || isToolOf(a, e) }
 		for _, lit := range b.wordsBeside(e, isTool) {
-			if w, _ := stringOf(lit); !slices.Contains(k.names, w) && !teamless(k.rule) {
+			if w, _ := stringOf(lit); !slices.Contains(k.names, w) && !k.elsewhere(k.rule, w) {
 				out = append(out, finding{kind: "unknown-tool", node: lit.ID(), at: startOf(a, lit.ID()), name: w,
 					message: fmt.Sprintf("there is no tool %q", w), hint: k.toolHint(w)})
 			}

@@ -84,6 +84,9 @@ func (c *compiler) named() []named {
 		at := spec.Path("agents").Index(i)
 		add(a.SystemPromptFile, at.Key("systemPromptFile"))
 		gates(a.Gates, at.Key("gates"))
+		for _, name := range sortedKeys(a.Credentials) {
+			add(a.Credentials[name].File, at.Key("credentials").Key(name).Key("file"))
+		}
 	}
 	for _, name := range sortedKeys(c.team.Providers) {
 		p, at := c.team.Providers[name], spec.Path("providers").Key(name)
@@ -112,10 +115,9 @@ func (b *bounds) hold(p *spec.Policy) {
 	for _, name := range sortedKeys(b.plan.Providers) {
 		b.provider(p, name)
 	}
-	for _, f := range b.files {
-		if l.Files != nil && !slices.ContainsFunc(*l.Files, func(pattern string) bool { return covers(pattern, f.path) }) {
-			b.diags.Errorf("policy-file", f.at, "policy %q does not let a team name the file %q (limits.files)", p.Name, f.path).Hint = passes(*l.Files)
-		}
+	b.reach(p)
+	for _, name := range sortedKeys(b.plan.CustomTools) {
+		b.tool(p, name)
 	}
 	if plain(Narrow(b.plan.Budgets, ceilings(l))) != plain(b.plan.Budgets) {
 		b.diags.Errorf("policy-budget", "budgets", "policy %q sets lower ceilings than the plan has", p.Name)
@@ -131,19 +133,77 @@ func (b *bounds) hold(p *spec.Policy) {
 	}
 }
 
+// reach finds what it does not let through of files, secrets, external agents and servers. A policy without limits has no say.
+func (b *bounds) reach(p *spec.Policy) {
+	l := p.Limits
+	for _, f := range b.files {
+		if l.Files != nil && !slices.ContainsFunc(*l.Files, func(pattern string) bool { return covers(pattern, f.path) }) {
+			b.diags.Errorf("policy-file", f.at, "policy %q does not let a team name the file %q (limits.files)", p.Name, f.path).Hint = passes(*l.Files)
+		}
+	}
+	for i, a := range b.plan.Agents {
+		for _, name := range sortedKeys(a.Credentials) {
+			b.key(p, a.Credentials[name], spec.Path("agents").Index(i).Key("credentials").Key(name).Key("env"))
+		}
+		if a.Backend != nil {
+			b.command(p, a.Backend.Command, spec.Path("agents").Index(i).Key("backend").Key("command"))
+		}
+	}
+	for _, name := range sortedKeys(b.plan.MCPServers) {
+		s, at := b.plan.MCPServers[name], spec.Path("mcpServers").Key(name)
+		if s.URL != "" {
+			b.origin(p, s.URL, "MCP servers", at.Key("url"))
+		} else {
+			b.command(p, s.Command, at.Key("command"))
+		}
+	}
+}
+
 // provider asks where the key of a provider comes from and where its models answer.
 func (b *bounds) provider(p *spec.Policy, name string) {
-	prov, env, origins := b.plan.Providers[name].Provider, p.Limits.Env, p.Limits.Origins
-	if ref := prov.APIKey; env != nil && ref != nil && ref.Env != "" && !slices.Contains(*env, ref.Env) {
-		b.diags.Errorf("policy-env", b.of(name, "apiKey", "env"), "policy %q does not let a key come from the variable %s (limits.env)", p.Name, ref.Env).Hint = passes(*env)
+	prov := b.plan.Providers[name].Provider
+	if prov.APIKey != nil {
+		b.key(p, *prov.APIKey, b.of(name, "apiKey", "env"))
 	}
-	address := BaseURL(prov)
-	if origins == nil || address == "" {
+	if address := BaseURL(prov); address != "" {
+		b.origin(p, address, "models", b.of(name, "baseURL"))
+	}
+}
+
+// key asks whether a secret may come from where it comes from. Files are asked for by themselves.
+func (b *bounds) key(p *spec.Policy, ref spec.SecretRef, at spec.Path) {
+	if env := p.Limits.Env; env != nil && ref.Env != "" && !slices.Contains(*env, ref.Env) {
+		b.diags.Errorf("policy-env", at, "policy %q does not let a key come from the variable %s (limits.env)", p.Name, ref.Env).Hint = passes(*env)
+	}
+}
+
+// origin asks whether somebody may be asked at an address.
+func (b *bounds) origin(p *spec.Policy, address, who string, place spec.Path) {
+	origins := p.Limits.Origins
+	if origins == nil {
 		return
 	}
 	at, ok := origin(address)
 	if !ok || !slices.ContainsFunc(*origins, func(o string) bool { got, ok := origin(o); return ok && got == at }) {
-		b.diags.Errorf("policy-origin", b.of(name, "baseURL"), "policy %q does not let models be asked at %s (limits.origins)", p.Name, at).Hint = passes(*origins)
+		b.diags.Errorf("policy-origin", place, "policy %q does not let %s be asked at %s (limits.origins)", p.Name, who, at).Hint = passes(*origins)
+	}
+}
+
+// tool asks what a tool of the team's own may start, and whom it may ask.
+func (b *bounds) tool(p *spec.Policy, name string) {
+	t, at := b.plan.CustomTools[name], spec.Path("customTools").Key(name)
+	if t.HTTP != nil {
+		b.origin(p, t.HTTP.URL, "tools", at.Key("http").Key("url"))
+	}
+	if len(t.Command) > 0 {
+		b.command(p, t.Command[0], at.Key("command").Index(0))
+	}
+}
+
+// command asks whether a team may start a program.
+func (b *bounds) command(p *spec.Policy, program string, at spec.Path) {
+	if commands := p.Limits.Commands; commands != nil && !slices.Contains(*commands, program) {
+		b.diags.Errorf("policy-command", at, "policy %q does not let a team start %q (limits.commands)", p.Name, program).Hint = passes(*commands)
 	}
 }
 

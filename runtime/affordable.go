@@ -32,6 +32,9 @@ func (c *compiler) priced() {
 		if p.Provider == "" || !working[p.Name] {
 			continue
 		}
+		if p.Backend != nil {
+			continue
+		}
 		if _, ok := c.plan.Price(p); !ok {
 			d := c.diags.Errorf("model-without-price", spec.Path("agents").Index(i), "there is a cost ceiling, and model %q of provider %q has no price", p.Model, p.Provider)
 			d.Hint = fmt.Sprintf("add inputPer1M and outputPer1M under providers.%s.models.%s; 0 is a price", p.Provider, p.Model)
@@ -57,6 +60,10 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 	for _, t := range p.Tasks {
 		a := agents[t.Assignee]
 		if a == nil {
+			continue
+		}
+		if a.Backend != nil {
+			known, w.Reason = false, fmt.Sprintf("agent %q is an external program", a.Name)
 			continue
 		}
 		w.FloorTokens += floorTokens(a, t.Description)
@@ -126,9 +133,13 @@ func Controls() []string { return slices.Clone(controls) }
 func enforcement(p *spec.Plan) []spec.Control {
 	out := []spec.Control{}
 	for _, a := range p.Agents {
-		shell := a.Has("bash")
+		shell, starts := a.Has("bash"), a.Starts(p)
 		add := func(control, level, mechanism string) {
 			out = append(out, spec.Control{Agent: a.Name, Control: control, Level: level, Mechanism: mechanism})
+		}
+		if a.Backend != nil {
+			external(&a, add)
+			continue
 		}
 		add("grants", spec.Enforced, "the door refuses a call that is not granted")
 		if p.Gates.Declared {
@@ -137,10 +148,17 @@ func enforcement(p *spec.Plan) []spec.Control {
 			add("gates", spec.NotEnforceable, "no gate is declared")
 		}
 		switch {
+		case shell && Walled(a.ShellExecutor):
+			walls(&a, add)
 		case shell:
 			add("containment", spec.NotEnforceable, "bash runs anywhere the user may")
 			add("evidence", spec.NotEnforceable, "bash can write what judges it")
 			add("secrets", spec.Observed, "bash gets a minimal environment; the program's own is closed to it as far as the machine allows")
+		case starts:
+			who, what := started(p, &a)
+			add("containment", spec.NotEnforceable, who+" run anywhere the user may")
+			add("evidence", spec.NotEnforceable, who+" can write what judges them")
+			add("secrets", spec.Observed, what+" get a minimal environment and what they declare; the program's own is closed to them as far as the machine allows")
 		case a.Containment == "none":
 			add("containment", spec.NotEnforceable, "containment: none")
 			add("evidence", spec.Enforced, "protected paths are refused to file tools")
@@ -160,6 +178,39 @@ func enforcement(p *spec.Plan) []spec.Control {
 		}
 	}
 	return out
+}
+
+// started says which programs an agent's tools start, in full and in a word.
+func started(p *spec.Plan, a *spec.PlanAgent) (who, what string) {
+	who, what = "commands of the team's own tools", "commands"
+	if slices.ContainsFunc(ServersOf(p, a), func(name string) bool { return p.MCPServers[name].Command != "" }) {
+		who, what = "programs of MCP servers", "programs"
+		if slices.ContainsFunc(a.Tools, func(g spec.Grant) bool { return p.CustomTools[g.Name].Command != nil }) {
+			who = "commands of the team's own tools, and programs of MCP servers,"
+		}
+	}
+	return who, what
+}
+
+// external says it of an agent that is a program of its own.
+func external(a *spec.PlanAgent, add func(control, level, mechanism string)) {
+	add("grants", spec.NotEnforceable, "an external agent has tools of its own")
+	switch {
+	case a.Backend.Asks():
+		add("gates", spec.Observed, "what the agent asks for is judged; what it does without asking is not")
+	case a.Backend.Permission == spec.PermissionReject:
+		add("gates", spec.Observed, "everything the agent asks for is refused; what it does without asking is not")
+	default:
+		add("gates", spec.NotEnforceable, "what a program does meets no gate")
+	}
+	add("containment", spec.NotEnforceable, "a program runs anywhere the user may")
+	add("evidence", spec.NotEnforceable, "a program can write what judges it")
+	add("secrets", spec.Observed, "a program gets a minimal environment and what its env names; oma's own is closed to it as far as the machine allows")
+	if a.Backend.Kind == spec.BackendACP {
+		add("budget", spec.Observed, "the agent's own figures are counted after its work")
+	} else {
+		add("budget", spec.NotEnforceable, "a program reports no usage")
+	}
 }
 
 // NotEnforced gives the agents at work for which a control is not enforced.

@@ -1,17 +1,22 @@
 package runtime
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/policies/servers"
+	"github.com/open-multi-agent/oma/policies/tools"
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
 // Capability is what one agent of a plan can do, and what stands before each tool.
 type Capability struct {
-	Agent       string           `json:"agent"`
+	Agent string `json:"agent"`
+	// Backend is the program that works in a model's place. nil: a model does.
+	Backend     *spec.Backend    `json:"backend,omitempty"`
 	Provider    string           `json:"provider"`
 	Kind        string           `json:"kind"` // of the provider
 	Model       string           `json:"model"`
@@ -44,6 +49,9 @@ type ToolAccess struct {
 	Granted       bool   `json:"granted"`
 	By            string `json:"by"` // the step that granted it or took it away, or why nothing grants it
 	Consequential bool   `json:"consequential"`
+	// Does says what a call of a tool of the team's own does, and Given which credentials it gets. Empty for other tools.
+	Does  string   `json:"does,omitempty"`
+	Given []string `json:"given,omitempty"`
 	// Rules can judge its calls. Empty for a tool that is not granted: no call of it meets a rule.
 	Rules []RuleAccess `json:"rules,omitempty"`
 	// Default is what becomes of a call that no rule forbids or permits: allow, deny, or ungated where no gates are
@@ -83,7 +91,7 @@ func CapabilityOf(p *spec.Plan, name string, known []spec.ToolInfo) *Capability 
 	if a == nil {
 		return nil
 	}
-	c := &Capability{Agent: name, Provider: a.Provider, Kind: p.Providers[a.Provider].Kind, Model: a.Model, Cwd: a.Cwd, Containment: a.Containment,
+	c := &Capability{Agent: name, Backend: a.Backend, Provider: a.Provider, Kind: p.Providers[a.Provider].Kind, Model: a.Model, Cwd: a.Cwd, Containment: a.Containment,
 		Tasks: []CapabilityTask{}, MaxTurns: a.MaxTurns, MaxTokenBudget: a.MaxTokenBudget, Budgets: p.Budgets, Door: slices.Clone(door)}
 	if c.Cwd == "" {
 		c.Cwd = spec.DefaultCwd
@@ -96,7 +104,7 @@ func CapabilityOf(p *spec.Plan, name string, known []spec.ToolInfo) *Capability 
 			c.Tasks = append(c.Tasks, CapabilityTask{t.ID, t.Role})
 		}
 	}
-	for _, info := range known {
+	for _, info := range slices.Concat(known, ToolsOf(p)) {
 		c.Tools = append(c.Tools, access(p, a, info))
 	}
 	for _, row := range p.Enforcement {
@@ -137,6 +145,13 @@ func access(p *spec.Plan, a *spec.PlanAgent, info spec.ToolInfo) ToolAccess {
 	}
 	if !t.Granted {
 		return t
+	}
+	if own, ok := p.CustomTools[info.Name]; ok {
+		t.Does, t.Given = tools.Does(&own), tools.Needs(&own)
+	}
+	if server, of, ok := p.ServerOf(info.Name); ok {
+		s := p.MCPServers[server].MCPServer
+		t.Does, t.Given = fmt.Sprintf("calls %q of MCP server %s", of.Name, server), servers.Credentials(&s)
 	}
 	if !p.Gates.Declared {
 		t.Default, t.Permits = "ungated", []string{"the grant"}

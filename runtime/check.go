@@ -48,15 +48,15 @@ type EarlierError struct {
 
 func (e *EarlierError) Error() string { return fmt.Sprintf("history[%d]: %s", e.Index, e.Why) }
 
-// Checker judges calls of one plan with the very functions a run judges them with, and stops there: no model is asked
-// and no tool acts. It is for one goroutine.
+// Checker judges calls of one plan with the very functions a run judges them with. No model is asked, and no tool acts
+// but where Make is called. It is for one goroutine.
 type Checker struct {
 	r       *Runner
 	opened  map[string]*agentParts // by agent, with nothing but tools
 	closers []io.Closer
 }
 
-// NewChecker prepares judgements. Of o only Tools, Known, Redact and Retrace are used.
+// NewChecker prepares judgements. Of o only Tools, Known, Redact, Reference and Retrace are used.
 func NewChecker(plan *spec.Plan, o Options) (*Checker, error) {
 	r, err := New(plan, o)
 	if err != nil {
@@ -81,11 +81,43 @@ func (k *Checker) Check(ctx context.Context, c CheckCall) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	// That nobody has approved the plan yet is not the rules' word: whoever asks here asks about them.
-	g := &guard{plan: k.r.plan, confirmed: true, rules: k.r.rules, now: k.r.o.Clock, mask: k.r.mask, retrace: k.r.retrace(), permits: map[string]string{}}
-	e := &core.Effect{Kind: core.Judge, ID: "check/judge", TaskID: c.TaskID, AgentName: c.AgentName,
+	g := k.door()
+	g.confirmed = true // that nobody has approved the plan yet is not the rules' word: whoever asks here asks about them
+	return g.checked(ctx, parts, &c), nil
+}
+
+// Make judges one call as Check does and makes it if it may run: what a run would ask a person about, or hold until a
+// person has approved the plan, is not made. The result is nil where the call was not made. Nothing of it is recorded.
+func (k *Checker) Make(ctx context.Context, c CheckCall) (*Checked, *spec.ToolResult, error) {
+	parts, err := k.question(ctx, &c)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := k.door()
+	j := g.checked(ctx, parts, &c)
+	if !j.Allowed() {
+		return j, nil, nil
+	}
+	res := g.act(ctx, parts, &core.Effect{Kind: core.ToolCall, ID: checkID, TaskID: c.TaskID, AgentName: c.AgentName,
+		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Canonical: j.Canonical}})
+	switch {
+	case res.Err != nil:
+		return j, nil, errors.New(res.Err.Message)
+	case res.Tool == nil:
+		return j, nil, context.Cause(ctx)
+	}
+	return j, res.Tool, nil
+}
+
+// door is a run's, for one call.
+func (k *Checker) door() *guard {
+	return &guard{plan: k.r.plan, rules: k.r.rules, now: k.r.o.Clock, mask: k.r.mask, retrace: k.r.retrace(), reference: k.r.o.Reference, permits: map[string]string{}}
+}
+
+func (g *guard) checked(ctx context.Context, parts *agentParts, c *CheckCall) *Checked {
+	e := &core.Effect{Kind: core.Judge, ID: checkID + "/judge", TaskID: c.TaskID, AgentName: c.AgentName,
 		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Arguments: c.Arguments, Situation: c.Situation}}
-	return &Checked{Judged: *g.judge(ctx, parts, e), TaskID: c.TaskID, Role: c.Role}, nil
+	return &Checked{Judged: *g.judge(ctx, parts, e), TaskID: c.TaskID, Role: c.Role}
 }
 
 // Confirms says that a run of the plan denies consequential calls until a person has approved it.

@@ -50,9 +50,14 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.goal()
 	c.inputs()
 	c.providers()
+	c.customTools()
+	c.mcpServers()
 	for i := range c.team.Agents {
 		c.agent(i)
 	}
+	c.emptyWorkspaces()
+	c.unusedTools()
+	c.unusedServers()
 	c.governance()
 	c.topology()
 	c.lower()
@@ -84,6 +89,8 @@ type compiler struct {
 	o     CompileOptions
 	plan  *spec.Plan
 	diags spec.Diagnostics
+	// catalog has the team's own tools too.
+	catalog policies.Catalog
 }
 
 // SealPlan puts the plan's digest in. A plan that is changed afterwards is refused when it is read.
@@ -183,6 +190,9 @@ func (c *compiler) inputs() {
 	for p, f := range c.b.Cassettes {
 		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: spec.KindCassette})
 	}
+	if f := c.b.Lock; f != nil {
+		in = append(in, spec.PlanInput{Path: f.Path, Digest: f.Digest, Kind: spec.KindLock})
+	}
 	slices.SortFunc(in, func(a, b spec.PlanInput) int { return strings.Compare(a.Path+"\x00"+a.Kind, b.Path+"\x00"+b.Kind) })
 	c.plan.Inputs = in
 }
@@ -205,20 +215,42 @@ func (c *compiler) agent(i int) {
 	if a.SystemPromptFile != "" {
 		p.SystemPrompt = c.b.Prompts[a.SystemPromptFile].Text
 	}
-	c.agentModel(&p, at)
-	g, diags := policies.Grant(c.o.Catalog, a, d.ToolPreset, at)
-	c.diags = append(c.diags, diags...)
-	p.Tools, p.Removed = g.Tools, g.Removed
+	p.Credentials = a.Credentials
+	if a.Backend != nil {
+		c.backend(a, &p, at)
+	} else {
+		c.agentModel(&p, at)
+		g := c.grant(a, d.ToolPreset, at)
+		p.Tools, p.Removed = g.Tools, g.Removed
+	}
+	c.executor(a, &p, at)
+	c.ownTools(a, at)
+	c.credentials(&p, at)
 	if p.Tools == nil {
 		p.Tools = []spec.Grant{}
 	}
 	if len(p.OutputSchema) > 0 {
 		c.outputSchema(p.OutputSchema, at.Key("outputSchema"))
 	}
-	if p.Cwd == "" && len(p.Tools) > 0 && !p.Consequential() {
-		c.diags.Warnf("workspace-default", at, "agent %q only reads, and its folder is %s, which starts empty", a.Name, spec.DefaultCwd).Hint = "add cwd: . to read the team file's own folder"
-	}
 	c.plan.Agents = append(c.plan.Agents, p)
+}
+
+// emptyWorkspaces finds agents that read in a folder which starts empty, and into which nobody writes.
+func (c *compiler) emptyWorkspaces() {
+	if slices.ContainsFunc(c.plan.Agents, func(a spec.PlanAgent) bool { return a.Cwd == "" && a.Consequential() }) {
+		return
+	}
+	for i, a := range c.plan.Agents {
+		if a.Cwd == "" && slices.ContainsFunc(a.Tools, c.inFolder) {
+			c.diags.Warnf("workspace-default", spec.Path("agents").Index(i), "agent %q only reads, and its folder is %s, which starts empty", a.Name, spec.DefaultCwd).Hint = "add cwd: . to read the team file's own folder"
+		}
+	}
+}
+
+// inFolder says that a tool works in its agent's folder.
+func (c *compiler) inFolder(g spec.Grant) bool {
+	_, builtin := c.o.Catalog.Tool(g.Name)
+	return builtin
 }
 
 func (c *compiler) outputSchema(s spec.Schema, at spec.Path) {
@@ -228,15 +260,20 @@ func (c *compiler) outputSchema(s spec.Schema, at spec.Path) {
 	}
 	unknown, idle := schemas.Lint(s, at)
 	for _, where := range unknown {
-		name := fmt.Sprint(where.Split()[len(where.Split())-1])
-		d := c.diags.Warnf("output-schema-keyword", where, "%q is no keyword of JSON Schema, so it asks for nothing", name)
-		d.OnKey, d.Hint = true, "if it is meant for people, call it x-"+name
-		if near := spec.Nearest(name, schemas.Keywords()); near != "" {
-			d.Hint = "did you mean " + near + "?"
-		}
+		c.noKeyword("output-schema-keyword", where)
 	}
 	if idle {
 		c.diags.Warnf("output-schema-keyword", at, "outputSchema asks for nothing, so any JSON fits it").Hint = "say what the answer must be, such as type: object with required: [verdict]"
+	}
+}
+
+// noKeyword says that a member of a schema stands where a keyword should.
+func (c *compiler) noKeyword(code string, where spec.Path) {
+	name := fmt.Sprint(where.Split()[len(where.Split())-1])
+	d := c.diags.Warnf(code, where, "%q is no keyword of JSON Schema, so it asks for nothing", name)
+	d.OnKey, d.Hint = true, "if it is meant for people, call it x-"+name
+	if near := spec.Nearest(name, schemas.Keywords()); near != "" {
+		d.Hint = "did you mean " + near + "?"
 	}
 }
 
@@ -317,6 +354,6 @@ func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
 		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file " + p.Name, Path: spec.Path("rules").Index(i)})
 	}
 	every := policies.AgentTools{Name: "any", Tools: known}
-	_, diags := policies.Compile(policies.RuleSet{Declared: true, Default: g.Default, Rules: g.Rules, Known: known, Agents: []policies.AgentTools{every}})
+	_, diags := policies.Compile(policies.RuleSet{Declared: true, Default: g.Default, Rules: g.Rules, Known: known, Agents: []policies.AgentTools{every}, Alone: true})
 	return append(diags, limitProblems(p.Limits)...)
 }

@@ -39,6 +39,10 @@ func Effective(b *spec.Bundle, p *spec.Plan, o CompileOptions, ceilings spec.Bud
 	for _, name := range sortedKeys(p.Providers) {
 		e.provider(name)
 	}
+	for _, name := range sortedKeys(p.MCPServers) {
+		at := spec.Path("mcpServers").Key(name)
+		e.table(at, members(p.MCPServers[name].MCPServer), members(b.Team.MCPServers[name]), at)
+	}
 	for i := range p.Agents {
 		e.agent(i)
 	}

@@ -79,12 +79,19 @@ func (e *engine) clean(res *core.Result) *core.Result {
 		model, resp := *m, *m.Response
 		resp.Message = e.message(resp.Message)
 		e.hid = e.hid || e.withhold == nil && differs(resp.Message, m.Response.Message)
+		resp.Activity = e.activity(resp.Activity)
 		model.Response, out.Model = &resp, &model
 	}
+	if m := out.Model; m != nil && len(m.Permits) > 0 {
+		model := *m
+		model.Permits = make([]core.Permit, len(m.Permits))
+		for i, p := range m.Permits {
+			model.Permits[i] = core.Permit{ID: e.hide(p.ID), Judged: e.judged(p.Judged)}
+		}
+		out.Model = &model
+	}
 	if j := res.Judged; j != nil {
-		judged := *j
-		judged.Canonical, judged.Text, judged.Reason = e.json(j.Canonical), e.hide(j.Text), e.hide(j.Reason)
-		out.Judged = &judged
+		out.Judged = e.judged(j)
 	}
 	if t := res.Tool; t != nil {
 		tool := *t
@@ -92,6 +99,23 @@ func (e *engine) clean(res *core.Result) *core.Result {
 		out.Tool = &tool
 	}
 	return &out
+}
+
+func (e *engine) judged(j *core.Judged) *core.Judged {
+	out := *j
+	out.Canonical, out.Text, out.Reason = e.json(j.Canonical), e.hide(j.Text), e.hide(j.Reason)
+	return &out
+}
+
+func (e *engine) activity(all []spec.Activity) []spec.Activity {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]spec.Activity, len(all))
+	for i, a := range all {
+		out[i] = spec.Activity{ID: e.hide(a.ID), Title: e.hide(a.Title), Kind: a.Kind, Status: a.Status, Input: e.text(a.Input), Output: e.text(a.Output)}
+	}
+	return out
 }
 
 // differs says that something was taken out of a model's message.

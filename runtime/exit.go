@@ -54,13 +54,13 @@ func exitCodes(r *spec.Receipt, cancelled bool, o Options) []int {
 }
 
 // worldBroke says that a task that had to succeed ended on its provider or the store. Where nothing declares what has
-// to, every task does.
+// to, every task does. An external agent has no provider: one that fails is an agent that failed.
 func worldBroke(r *spec.Receipt) bool {
 	if r.ErrorInfo != nil && r.ErrorInfo.Kind == "store" {
 		return true
 	}
 	declared := r.Governance != nil && len(r.Governance.RequiredRoles) > 0
 	return slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool {
-		return (t.Role != "" || !declared) && t.ErrorInfo != nil && (t.ErrorInfo.Kind == "provider" || t.ErrorInfo.Code == "LLM_CALL_TIMEOUT")
+		return (t.Role != "" || !declared) && t.Provider != "" && t.ErrorInfo != nil && (t.ErrorInfo.Kind == "provider" || t.ErrorInfo.Code == "LLM_CALL_TIMEOUT")
 	})
 }

@@ -204,6 +204,12 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	if counted, _ := totals(p, r.Decisions); plain(counted) != plain(r.Rules) {
 		v.broken(hintReceipt, "the counts by rule do not follow from the decisions")
 	}
+	for _, d := range r.Decisions {
+		if d.ServerTool != serverTool(p, d.ToolName) {
+			v.broken(hintReceipt, "decision %d is about another tool of a server than its plan has under that name", d.Seq)
+			break
+		}
+	}
 	v.rulings(r, p, agents)
 	v.people(r, p)
 	marked := slices.Clone(r.Trees)

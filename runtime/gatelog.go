@@ -311,9 +311,17 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 	t := f.of(e.TaskID)
 	switch e.Kind {
 	case spec.EventModelResult:
-		t.turns++
+		if !strings.Contains(e.ID, "/again/") { // it is still the turn in which the agent was at work
+			t.turns++
+		}
 		if m := res.Model; m != nil {
 			t.model(m)
+			for i, p := range m.Permits {
+				if p.Judged != nil {
+					f.judged = append(f.judged, judgement{id: fmt.Sprintf("%s/permit/%d", e.ID, i+1), task: e.TaskID, tool: spec.PermissionTool, call: p.ID,
+						digest: p.Judged.InputDigest, Decision: p.Judged.Decision})
+				}
+			}
 			t.estimated = t.estimated || m.Response == nil && m.Wasted == (spec.Usage{}) && core.Lost(*res)
 		}
 	case spec.EventToolResult:
@@ -349,6 +357,7 @@ func (t *taskFacts) failures() (n int) {
 func (t *taskFacts) model(m *core.ModelResult) {
 	t.calls += m.Attempts
 	t.tokens, t.estimated = t.tokens.Add(m.Wasted), t.estimated || m.Repeated > 0
+	t.asked += len(m.Permits)
 	r := m.Response
 	if r == nil {
 		return

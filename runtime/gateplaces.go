@@ -31,6 +31,18 @@ func (p place) in(task string) string {
 	return id
 }
 
+// restarted reads the boundary of a request about starting an external agent again.
+func restarted(task, boundary string) (p place, ok bool) {
+	if rest, found := strings.CutPrefix(boundary, task+"/"); found {
+		_, _ = fmt.Sscanf(rest, "%d/model/again/%d", &p.turn, &p.again)
+	}
+	return p, p.again > 0 && p.turn > 0 && boundary == p.restart(task)
+}
+
+func (p place) restart(task string) string {
+	return fmt.Sprintf("%s/%d/model/again/%d", task, p.turn, p.again)
+}
+
 // placing is the last decision of a task that people were asked about: which of the task's calls it is of, counted from 1.
 type placing struct {
 	at  place
@@ -102,16 +114,24 @@ func fitsPlace(a *spec.ApprovalRecord, d *spec.DecisionRecord, last map[string]p
 // task, the calls that ran without a person.
 func (v *GateVerdict) repeats(r *spec.Receipt, used map[string]*spec.DecisionRecord, ran map[string]int) {
 	asked, approved, turns := map[string]*spec.DecisionRecord{}, map[string]bool{}, map[string]int{}
+	outside := map[string]bool{} // tasks of external agents, which no provider answers
 	all := slices.Concat(r.ApprovalDecisions, r.PendingApprovals)
 	for _, a := range all {
 		approved[a.Boundary] = a.Decision == spec.ApprovalApproved
 		asked[a.Boundary] = used[a.RequestID]
 	}
 	for _, t := range r.Tasks {
-		turns[t.ID] = t.Turns
+		turns[t.ID], outside[t.ID] = t.Turns, t.Provider == ""
 	}
 	for _, a := range all {
 		if used[a.RequestID] != nil {
+			continue
+		}
+		if at, ok := restarted(a.TaskID, a.Boundary); ok && a.Scope == spec.ScopeDispatch {
+			before := place{turn: at.turn, again: at.again - 1}
+			if at.again >= r.Attempt || at.turn > turns[a.TaskID] || at.again > 1 && !approved[before.restart(a.TaskID)] || !outside[a.TaskID] {
+				v.broken(hintReceipt, "request %s is about an agent that cannot have been at work", a.RequestID)
+			}
 			continue
 		}
 		at, ok := placeIn(a.TaskID, a.Boundary)

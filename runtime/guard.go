@@ -103,7 +103,15 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 		inner, cancel = context.WithTimeout(ctx, time.Duration(e.Timeout))
 	}
 	defer cancel()
-	call, err := completeWithRetries(inner, parts.model, e.Request, parts.retry, g.retry)
+	model, asks := parts.model, (*desk)(nil)
+	if agent, ok := model.(Agent); ok && e.Call != nil {
+		asks = g.desk(parts, e)
+		model = asks.at(agent)
+	}
+	call, err := completeWithRetries(inner, model, e.Request, parts.retry, g.retry)
+	if asks != nil {
+		call.Permits = asks.said
+	}
 	res := core.Result{Model: &call}
 	var pe *ProviderError
 	switch {
@@ -124,6 +132,9 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 	default:
 		res.Err = &spec.ErrorInfo{Kind: "unknown", Message: clip(g.mask(err.Error()), 1024), Provider: parts.agent.Provider, Attempt: call.Attempts}
 	}
+	if resp := call.Response; resp != nil && parts.agent.Backend != nil && g.reference != nil { // a program knows what it was given
+		resp.Message.Text = g.reference(resp.Message.Text)
+	}
 	switch resp := call.Response; {
 	case res.Err == nil && !res.Cancelled && resp == nil:
 		return failed("provider", "the model gave no answer")
@@ -140,8 +151,11 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 
 // providerMessage says who failed and how, with what usually mends it.
 func providerMessage(info *spec.ErrorInfo, attempts int) string {
-	msg := fmt.Sprintf("provider %q: %s", info.Provider, info.Message)
-	if info.HTTPStatus != 0 {
+	msg := info.Message
+	switch {
+	case info.HTTPStatus == 0 && info.Provider != "": // a program has none, and its message names it
+		msg = fmt.Sprintf("provider %q: %s", info.Provider, info.Message)
+	case info.HTTPStatus != 0:
 		msg = fmt.Sprintf("provider %q: HTTP %d: %s", info.Provider, info.HTTPStatus, info.Message)
 	}
 	if attempts > 1 {
@@ -219,6 +233,9 @@ func refuse(code, text string) *core.Judged {
 }
 
 func grantedNames(a *spec.PlanAgent) string {
+	if a.Backend != nil && len(a.Tools) == 0 {
+		return "none; it is an external agent, whose tools are its own program's"
+	}
 	if len(a.Tools) == 0 {
 		return "none; the team file grants tools with tools or toolPreset"
 	}
@@ -286,6 +303,9 @@ func (g *guard) remember(e *core.Effect, res *core.Result) {
 
 // lasting says that a call may change something.
 func (g *guard) lasting(e *core.Effect) bool {
+	if e.Kind == core.ModelCall {
+		return g.external(e)
+	}
 	if e.Kind != core.ToolCall {
 		return e.Kind == core.Approval // who was asked must find the run as it was
 	}
@@ -296,12 +316,22 @@ func (g *guard) lasting(e *core.Effect) bool {
 // unsure answers a call that an earlier attempt has asked for and not seen the end of: it may have run. One that only
 // reads runs again, and so does one that is idempotent; of any other nobody here can know, so a person is asked.
 func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
+	if e.Kind == core.ModelCall {
+		return core.Result{Unsure: true, Err: &spec.ErrorInfo{Kind: "framework", Code: "AGENT_NOT_REPEATED",
+			Message: "not started again: the run ended while this agent was at work, so it may have done its work"}}, g.external(e)
+	}
 	tool := g.agents[e.AgentName].tools[e.Call.Name]
 	if tool != nil && (tool.ReadOnly || tool.Idempotent) {
 		return core.Result{}, false
 	}
 	g.use(e.ID, nil)
 	return core.Result{Unsure: true, Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
+}
+
+// external says that a program works in the place of the effect's model.
+func (g *guard) external(e *core.Effect) bool {
+	parts := g.agents[e.AgentName]
+	return parts != nil && parts.agent != nil && parts.agent.Backend != nil
 }
 
 // act runs a call that was judged. The value that runs is decoded from what was judged.

@@ -39,7 +39,7 @@ func TestPolicy(ctx context.Context, p *spec.Policy, known []spec.ToolInfo) (*Po
 	if ds.HasErrors(false) {
 		return nil, ds
 	}
-	in := policies.RuleSet{Declared: true, Default: spec.ActionDeny, Known: known, Agents: []policies.AgentTools{{Name: "any", Tools: known}}}
+	in := policies.RuleSet{Declared: true, Default: spec.ActionDeny, Known: known, Agents: []policies.AgentTools{{Name: "any", Tools: known}}, Alone: true}
 	for i, r := range p.Rules {
 		in.Rules = append(in.Rules, spec.PlanRule{Rule: r, Source: "file " + p.Name, Path: spec.Path("rules").Index(i)})
 	}
@@ -70,7 +70,7 @@ func TestTeam(ctx context.Context, b *spec.Bundle, co CompileOptions, o func(*sp
 	}
 	g := plan.Gates
 	g.Rules = withExamples(b, g.Rules)
-	out.Coverage, _ = policies.Cover(ctx, ruleSet(plan, g, co.Catalog.Tools), tried)
+	out.Coverage, _ = policies.Cover(ctx, ruleSet(plan, g, slices.Concat(co.Catalog.Tools, ToolsOf(plan))), tried)
 	if a := plan.Approvals; a != nil {
 		for _, s := range []struct {
 			scope string

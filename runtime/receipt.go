@@ -67,6 +67,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 		d := &rec.Decisions[i]
 		d.Reason = clip(r.mask(d.Reason), maxReason)
 		d.ToolName, d.ToolCallID = clip(r.mask(d.ToolName), maxName), clip(r.mask(d.ToolCallID), maxName)
+		d.ServerTool = serverTool(p, d.ToolName)
 	}
 	rec.ApprovalDecisions, rec.PendingApprovals = r.approvals(out)
 	r.tasks(rec, out)
@@ -163,7 +164,7 @@ func (r *Runner) tasks(rec *spec.Receipt, out *core.Outcome) {
 		if cost := t.Cost; t.Priced || t.StartedAt == 0 {
 			tr.Cost = &cost
 		}
-		if t.Text != "" {
+		if t.Text != "" || t.Status == spec.TaskCompleted { // a program that ends well may have nothing to say
 			tr.OutputDigest = canon.Digest("output", []byte(t.Text))
 		}
 		if t.Structured != nil {

@@ -275,7 +275,7 @@ func (e *engine) known(p pending) bool {
 		e.give(p.t, ef, res)
 		return true
 	}
-	if ef.Kind != core.ToolCall {
+	if ef.Kind != core.ToolCall && ef.Kind != core.ModelCall {
 		return false
 	}
 	res, known := e.again(ef)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -118,6 +119,10 @@ func (d *dice) plan() *spec.Plan {
 		if r.IntN(2) == 0 {
 			p.Tasks[i].Role = a.Name
 		}
+		if out := d.roll("outside", i); out.IntN(4) == 0 {
+			a.Backend, a.Provider, a.Model, a.Tools, a.MaxTurns = &spec.Backend{Kind: "process", Command: "x"}, "", "", nil, 2
+			a.Unmetered = []string{"", "allow"}[out.IntN(2)]
+		}
 	}
 	if r.IntN(2) == 0 {
 		p.Governance = &spec.Governance{GovernanceIntent: "required"}
@@ -217,6 +222,26 @@ func (d *dice) model() Model {
 	})
 }
 
+// program is an external agent: what it does may last, and it reports nothing of it.
+func (d *dice) program(*spec.PlanAgent) (Model, io.Closer, error) {
+	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
+		r := d.roll("program", q.AgentName, q.Turn)
+		d.mu.Lock()
+		d.acts[fmt.Sprintf("t%s/%d/model", q.AgentName, q.Turn)]++
+		d.mu.Unlock()
+		if !wait(ctx, r) {
+			return nil, ctx.Err()
+		}
+		switch r.IntN(10) {
+		case 0:
+			return nil, &ProviderError{Info: spec.ErrorInfo{Kind: "provider", Message: "exited with code 3", Retryable: true}}
+		case 1:
+			return &spec.ModelResponse{Finish: spec.FinishStop}, nil
+		}
+		return &spec.ModelResponse{Message: spec.Message{Text: `{"ok":true}`}, Finish: spec.FinishStop}, nil
+	}), io.NopCloser(nil), nil
+}
+
 func sizeOf(q *spec.ModelRequest) (n int64) {
 	for _, t := range q.Tools {
 		n += int64(len(t.Name) + len(t.Description) + len(t.InputSchema))
@@ -249,7 +274,11 @@ func (d *dice) Ask(ctx context.Context, q spec.ApprovalRequest, action string) (
 		var c spec.ApprovalContent
 		json.Unmarshal(q.Content, &c)
 		d.mu.Lock()
-		d.granted[c.TaskID+c.ToolCallID] = true
+		if first, _, _ := strings.Cut(q.Boundary, "/again/"); q.Scope == spec.ScopeDispatch {
+			d.granted[first] = true
+		} else {
+			d.granted[c.TaskID+c.ToolCallID] = true
+		}
 		d.mu.Unlock()
 	}
 	return out, nil
@@ -268,7 +297,7 @@ func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Durati
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	drain, seen := make(chan struct{}), 0
-	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log, People: d,
+	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log, People: d, Backends: d.program,
 		Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}, Drain: drain, Interrupted: func() int { return ExitInterrupted },
 		Tree: func(ctx context.Context, a *spec.PlanAgent) (string, error) {
 			wait(ctx, d.roll("tree", a.Name))
@@ -338,6 +367,9 @@ func TestInterruptedAnywhere(t *testing.T) {
 			ends[string(res.Receipt.Status.Code)]++
 			ends["waits"] += waits
 			for call, n := range d.acts {
+				if n > 1 && strings.HasSuffix(call, "/model") {
+					ends["started again"]++
+				}
 				if n > 1 && !d.allowed(call) {
 					t.Errorf("seed %d: %s ran %d times", seed, call, n)
 				}
@@ -361,7 +393,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 			return
 		}
 	}
-	if ends["waits"] < 100 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
+	if ends["waits"] < 100 || ends["started again"] < 10 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
 		t.Errorf("the dice show too little: %v", ends)
 	}
 }

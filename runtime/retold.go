@@ -19,6 +19,8 @@ func (g *guard) retold(e *core.Effect, res *core.Result) error {
 	switch {
 	case res.Cancelled:
 		return nil
+	case e.Kind == core.ModelCall && res.Model != nil && len(res.Model.Permits) > 0:
+		return g.permitsAgain(e, res.Model.Permits)
 	case e.Kind == core.Judge && res.Judged != nil:
 		return g.judgedAgain(e, res.Judged)
 	case e.Kind == core.Boundary && res.Judged != nil:

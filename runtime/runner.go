@@ -25,6 +25,9 @@ type Options struct {
 	Models func(provider string) (Model, error)
 	Tools  ToolSource
 	Known  []spec.ToolInfo // every tool that exists, for compiling rules
+	// Backends opens an external agent as a model: it answers the last message of a user, and asks for no tools. The closer
+	// is called once, at the end of the run. nil: there are none.
+	Backends func(*spec.PlanAgent) (Model, io.Closer, error)
 	// Past is what an earlier attempt of the run has recorded in Journal. nil: the run starts.
 	Past *Past
 	// Drift says what has changed of the plan's inputs since the first attempt, and was accepted; the log keeps it.
@@ -118,7 +121,10 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 		r.o.Journal = noJournal{}
 	}
 	var err error
-	if r.rules, err = rulesOf(plan, o.Known); err != nil {
+	if r.o.Known, err = beside(o.Known, ToolsOf(plan)); err != nil {
+		return nil, err
+	}
+	if r.rules, err = rulesOf(plan, r.o.Known); err != nil {
 		return nil, err
 	}
 	if r.bounds, err = boundsOf(plan); err != nil {
@@ -288,6 +294,14 @@ func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer,
 		if a == nil {
 			return nil, closers, fmt.Errorf("%w: task %q names agent %q, which is not in the plan", ErrStale, t.ID, t.Assignee)
 		}
+		if a.Backend != nil {
+			part, closer, err := r.external(a)
+			if err != nil {
+				return nil, closers, err
+			}
+			parts[a.Name], closers = part, append(closers, closer)
+			continue
+		}
 		if models[a.Provider] == nil {
 			m, err := r.o.Models(a.Provider)
 			if err != nil {
@@ -307,13 +321,30 @@ func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer,
 	return parts, closers, nil
 }
 
+// external opens what works in a model's place. It is asked once: whatever it did would be done twice.
+func (r *Runner) external(a *spec.PlanAgent) (*agentParts, io.Closer, error) {
+	if r.o.Backends == nil {
+		return nil, nil, fmt.Errorf("agent %q: backend %q cannot be started here", a.Name, a.Backend.Kind)
+	}
+	m, closer, err := r.o.Backends(a)
+	if err != nil {
+		return nil, nil, fmt.Errorf("agent %q: %w", a.Name, err)
+	}
+	tools, _, err := r.tools(context.Background(), a)
+	return &agentParts{agent: a, model: m, tree: r.treeOf(a), tools: tools}, closer, err
+}
+
 // tools opens an agent's tools and keeps the granted ones, exactly as the plan has them.
 func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*toolParts, io.Closer, error) {
 	if len(a.Tools) == 0 {
 		return nil, nil, nil
 	}
-	opened, closer, err := r.o.Tools.Open(ctx, a)
-	if err != nil {
+	var opened []Tool
+	var closer io.Closer
+	var err error
+	if a.Backend != nil { // it asks about tools of its own, which nobody opens here
+		opened = []Tool{{ToolInfo: permission(a.Backend)}}
+	} else if opened, closer, err = r.o.Tools.Open(ctx, a); err != nil {
 		return nil, closer, fmt.Errorf("agent %q: %w", a.Name, err)
 	}
 	byName := map[string]Tool{}

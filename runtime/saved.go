@@ -118,11 +118,20 @@ func namedBy(p *spec.Plan) []named {
 			out = append(out, named{path: path.Join(".", ref.File)})
 		}
 	}
+	for _, a := range p.Agents {
+		for _, name := range sortedKeys(a.Credentials) {
+			if file := a.Credentials[name].File; file != "" {
+				out = append(out, named{path: path.Join(".", file)})
+			}
+		}
+	}
 	return out
 }
 
-// otherTools finds tools of which a plan says something else than this program.
+// otherTools finds tools of which a plan says something else than this program, or than the plan itself where it declares
+// the tool.
 func otherTools(p *spec.Plan, known []spec.ToolInfo) (why []string) {
+	known = slices.Concat(known, ToolsOf(p))
 	for _, a := range p.Agents {
 		for _, g := range a.Tools {
 			if !slices.ContainsFunc(known, func(t spec.ToolInfo) bool { return plain(t) == plain(g.ToolInfo) }) {
@@ -131,6 +140,22 @@ func otherTools(p *spec.Plan, known []spec.ToolInfo) (why []string) {
 		}
 	}
 	return why
+}
+
+// beside puts a plan's own tools beside those that are known. One that has the name of another would be judged as what it
+// is not.
+func beside(known, own []spec.ToolInfo) ([]spec.ToolInfo, error) {
+	all := slices.Clone(known)
+	for _, t := range own {
+		i := slices.IndexFunc(known, func(k spec.ToolInfo) bool { return k.Name == t.Name })
+		switch {
+		case i < 0:
+			all = append(all, t)
+		case plain(known[i]) != plain(t):
+			return nil, fmt.Errorf("%w: its tool %q has the name of a built-in one", ErrStale, t.Name)
+		}
+	}
+	return all, nil
 }
 
 // rulesOf compiles the rules of a plan. It was compiled before, so a diagnostic here means that this program judges

@@ -66,6 +66,13 @@ func (c *compiler) independence(g *spec.Governance, at spec.Path) {
 				c.diags.Errorf("governance-read-only", where, "reviewersReadOnly: role %q is granted %s, which is consequential", r, t.Name).Hint = "take it away with disallowedTools, or use toolPreset: readonly"
 			}
 		}
+		if g.Independence.ReviewersReadOnly && a.Backend != nil && a.Consequential() {
+			c.diags.Errorf("governance-read-only", where, "reviewersReadOnly: role %q is an external agent, which is consequential", r).Hint = "let a model with toolPreset: readonly review"
+		}
+		if g.Independence.DifferentModel && a.Backend != nil {
+			c.diags.Errorf("governance-same-model", where, "differentModel: role %q is an external agent, and its answers do not name a model", r).Hint = "leave differentModel out, or take the agent out of requiredRoles"
+			continue
+		}
 		key := c.server(a) + " " + a.Model
 		if other, taken := models[key]; g.Independence.DifferentModel && taken && other != r {
 			c.diags.Errorf("governance-same-model", where, "differentModel: roles %q and %q both use %s", other, r, key)

@@ -13,7 +13,7 @@ func watched(p *spec.Plan) map[string]string {
 	agents := p.ByName()
 	out := map[string]string{}
 	for _, t := range p.Tasks {
-		if a := agents[t.Assignee]; t.Role != "" && a != nil && len(a.Tools) > 0 {
+		if a := agents[t.Assignee]; t.Role != "" && a != nil && a.Acts() {
 			out[t.ID] = a.Cwd
 		}
 	}
@@ -30,7 +30,7 @@ func markWriters(p *spec.Plan, trees []spec.Tree) {
 		ids, known := writers[t.Cwd]
 		if !known {
 			for _, task := range p.Tasks {
-				if a := agents[task.Assignee]; a != nil && mayWrite(a, t.Cwd) {
+				if a := agents[task.Assignee]; a != nil && mayWrite(p, a, t.Cwd) {
 					ids = append(ids, task.ID)
 				}
 			}
@@ -44,9 +44,9 @@ func markWriters(p *spec.Plan, trees []spec.Tree) {
 	}
 }
 
-// mayWrite says whether an agent's grants reach into a folder. bash reaches every folder.
-func mayWrite(a *spec.PlanAgent, cwd string) bool {
-	return a.Consequential() && (a.Has("bash") || a.Containment == "none" || overlap(a.Cwd, cwd))
+// mayWrite says whether an agent reaches into a folder. Programs reach every folder.
+func mayWrite(p *spec.Plan, a *spec.PlanAgent, cwd string) bool {
+	return a.Consequential() && (a.Starts(p) || a.Containment == "none" || overlap(a.Cwd, cwd))
 }
 
 // overlap says whether one folder may be the other or lie in it. Where the default workspace (empty) lies, and how a

@@ -27,6 +27,7 @@ var documents = map[string]func() (*document, error){
 	spec.KindPlan:             open("plan"),
 	spec.KindReceipt:          open("receipt"),
 	spec.KindEvent:            open("event"),
+	spec.KindLock:             open("lock"),
 	spec.KindApprovalRequest:  open("approvalrequest"),
 	spec.KindApprovalDecision: open("approvaldecision"),
 }

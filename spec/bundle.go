@@ -15,6 +15,8 @@ type Bundle struct {
 	Policies  map[string]PolicyFile   // by path as written in gates.files
 	Packs     map[string]PolicyFile   // by name, as the program carries them
 	Cassettes map[string]CassetteFile // by path as written in a provider
+	// Lock pins the tools of the team's MCP servers. nil: there is none, or none is needed.
+	Lock *LockFile
 	// Above are the policies given from outside the team file, in the order given.
 	Above []PolicyFile
 }
@@ -29,4 +31,10 @@ type PolicyFile struct {
 type CassetteFile struct {
 	File
 	Cassette *Cassette
+}
+
+// LockFile is a lock that was read.
+type LockFile struct {
+	File
+	Lock *Lock
 }

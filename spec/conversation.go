@@ -77,6 +77,8 @@ type ModelResponse struct {
 	Finish  FinishReason `json:"finish"`
 	Usage   *Usage       `json:"usage,omitempty"` // nil: the server reported none
 	Model   string       `json:"model,omitempty"` // as the server names it
+	// Activity is what an external agent says it did. It is no part of the answer, and nothing is decided by it.
+	Activity []Activity `json:"activity,omitempty"`
 }
 
 // Usage counts tokens. CachedInput is part of Input, Reasoning is part of Output.

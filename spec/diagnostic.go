@@ -21,6 +21,17 @@ func (p Path) Key(name string) Path {
 	return p + "." + Path(name)
 }
 
+// Join gives the path of what stands at q below p.
+func (p Path) Join(q Path) Path {
+	switch {
+	case p == "":
+		return q
+	case q == "" || q[0] == '[':
+		return p + q
+	}
+	return p + "." + q
+}
+
 // Index gives the path of an element.
 func (p Path) Index(i int) Path { return p + Path("["+strconv.Itoa(i)+"]") }
 

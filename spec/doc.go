@@ -19,6 +19,7 @@ const (
 	KindPlan       = "Plan"
 	KindReceipt    = "Receipt"
 	KindEvent      = "Event"
+	KindLock       = "Lock"
 )
 
 // Envelope is what every document starts with.

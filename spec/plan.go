@@ -29,15 +29,19 @@ type Plan struct {
 	Governance      *Governance             `json:"governance,omitempty"` // nil: undeclared
 	Flags           []string                `json:"flags,omitempty"`
 	Providers       map[string]PlanProvider `json:"providers"`
-	Agents          []PlanAgent             `json:"agents"` // all of the team, in its order
-	Tasks           []PlanTask              `json:"tasks"`
-	Gates           PlanGates               `json:"gates"`
-	Release         []Requirement           `json:"release,omitempty"`
-	Approvals       *PlanApprovals          `json:"approvals,omitempty"` // nil: undeclared
-	Budgets         Budgets                 `json:"budgets"`
-	Scheduling      Scheduling              `json:"scheduling"`
-	Enforcement     []Control               `json:"enforcement"`
-	WorstCase       WorstCase               `json:"worstCase"`
+	// CustomTools are the team's own, by name.
+	CustomTools map[string]CustomTool `json:"customTools,omitempty"`
+	// MCPServers are the team's servers of tools, by name, with what they offered when they were locked.
+	MCPServers  map[string]PlanMCPServer `json:"mcpServers,omitempty"`
+	Agents      []PlanAgent              `json:"agents"` // all of the team, in its order
+	Tasks       []PlanTask               `json:"tasks"`
+	Gates       PlanGates                `json:"gates"`
+	Release     []Requirement            `json:"release,omitempty"`
+	Approvals   *PlanApprovals           `json:"approvals,omitempty"` // nil: undeclared
+	Budgets     Budgets                  `json:"budgets"`
+	Scheduling  Scheduling               `json:"scheduling"`
+	Enforcement []Control                `json:"enforcement"`
+	WorstCase   WorstCase                `json:"worstCase"`
 }
 
 // PlanTeam names the team file. Path is its base name.
@@ -51,7 +55,7 @@ type PlanTeam struct {
 type PlanInput struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest"`
-	Kind   string `json:"kind"` // Team, Policy, Cassette or prompt
+	Kind   string `json:"kind"` // Team, Policy, Cassette, Lock or prompt
 }
 
 // PlanPolicy is a document of rules that the plan was compiled under.
@@ -77,6 +81,31 @@ type PlanProvider struct {
 	CassetteDigest string `json:"cassetteDigest,omitempty"`
 }
 
+// PlanMCPServer is a server as a run needs it: references only.
+type PlanMCPServer struct {
+	MCPServer
+	Tools []PlanServerTool `json:"tools"` // those of the lock that can be used
+}
+
+// PlanServerTool is a tool as its server described it when it was locked.
+type PlanServerTool struct {
+	// As is the name that models, rules and grants have for it.
+	As string `json:"as"`
+	ServerTool
+}
+
+// ServerOf gives the server that has a tool, by the name it has in the plan. ok is false for any other tool.
+func (p *Plan) ServerOf(tool string) (server string, t *PlanServerTool, ok bool) {
+	for name, s := range p.MCPServers {
+		for i := range s.Tools {
+			if s.Tools[i].As == tool { // names are unique: the order of servers means nothing
+				return name, &s.Tools[i], true
+			}
+		}
+	}
+	return "", nil, false
+}
+
 // PlanAgent is an agent with its defaults filled in and its grants resolved.
 type PlanAgent struct {
 	Name        string `json:"name"`
@@ -88,6 +117,14 @@ type PlanAgent struct {
 
 	Tools   []Grant   `json:"tools"`
 	Removed []Removal `json:"removed,omitempty"`
+	// Credentials say where those that its own tools get are, never what they are.
+	Credentials map[string]SecretRef `json:"credentials,omitempty"`
+
+	// Backend is what works in a model's place. nil: a model does.
+	Backend *Backend `json:"backend,omitempty"`
+
+	// ShellExecutor says where bash runs its commands. nil: as any program, or there is no bash.
+	ShellExecutor *ShellExecutor `json:"shellExecutor,omitempty"`
 
 	// Cwd is relative to the team file's folder, or empty for .agent-workspace under the invocation's folder.
 	Cwd         string `json:"cwd,omitempty"`
@@ -105,6 +142,14 @@ type PlanAgent struct {
 	MaxToolConcurrency  int      `json:"maxToolConcurrency"`
 	CompressToolResults Compress `json:"compressToolResults,omitempty"`
 	Unmetered           string   `json:"unmetered,omitempty"`
+}
+
+// Starts says that the agent, or some tool of it, starts programs, which reach whatever the user may.
+func (a *PlanAgent) Starts(p *Plan) bool {
+	return a.Backend != nil || slices.ContainsFunc(a.Tools, func(g Grant) bool {
+		server, _, _ := p.ServerOf(g.Name)
+		return g.Name == "bash" || p.CustomTools[g.Name].Command != nil || p.MCPServers[server].Command != ""
+	})
 }
 
 // Grant is a tool an agent may use, and the step that granted it.
@@ -201,9 +246,12 @@ func (a *PlanAgent) Has(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Name == tool })
 }
 
-// Consequential says whether any of the agent's tools is.
+// Acts says that the agent can look at or change something beside its answer.
+func (a *PlanAgent) Acts() bool { return len(a.Tools) > 0 || a.Backend != nil }
+
+// Consequential says whether any of the agent's tools is, or what works in its place.
 func (a *PlanAgent) Consequential() bool {
-	return slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Consequential })
+	return a.Backend != nil && (a.Backend.Consequential == nil || *a.Backend.Consequential) || slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Consequential })
 }
 
 // DefaultCwd is the folder of agents that declare none, under the folder oma runs in.

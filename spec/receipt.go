@@ -203,10 +203,12 @@ type CallSums struct {
 type DecisionRecord struct {
 	Seq int `json:"seq"` // 1-based
 	// Scope is plan or task_dispatch. Empty: a tool call.
-	Scope      string `json:"scope,omitempty"`
-	TaskID     string `json:"taskId"`
-	Agent      string `json:"agent"`
-	ToolName   string `json:"toolName"`
+	Scope    string `json:"scope,omitempty"`
+	TaskID   string `json:"taskId"`
+	Agent    string `json:"agent"`
+	ToolName string `json:"toolName"`
+	// ServerTool is SERVER/TOOL, as the MCP server itself names the tool. Empty: it is of none.
+	ServerTool string `json:"serverTool,omitempty"`
 	ToolCallID string `json:"toolCallId"`
 	Decision
 	// InputDigest is of the canonical input. Empty: the input was not accepted, so there is none.

@@ -12,16 +12,20 @@ type Team struct {
 	Goal   string           `json:"goal,omitempty"`
 	Inputs map[string]Input `json:"inputs,omitempty"`
 
-	Providers  map[string]Provider `json:"providers,omitempty"`
-	Defaults   Defaults            `json:"defaults,omitzero"`
-	Agents     []Agent             `json:"agents"`
-	Mode       string              `json:"mode,omitempty"` // auto (default) or single
-	Governance *Governance         `json:"governance,omitempty"`
-	Budgets    Budgets             `json:"budgets,omitzero"`
-	Scheduling Scheduling          `json:"scheduling,omitzero"`
-	Gates      *Gates              `json:"gates,omitempty"`
-	Release    Release             `json:"release,omitzero"`
-	Approvals  *Approvals          `json:"approvals,omitempty"`
+	Providers map[string]Provider `json:"providers,omitempty"`
+	Defaults  Defaults            `json:"defaults,omitzero"`
+	// CustomTools are tools of the team's own, by name.
+	CustomTools map[string]CustomTool `json:"customTools,omitempty"`
+	// MCPServers are servers of tools, by name. What they offer is pinned by the lock beside the team file.
+	MCPServers map[string]MCPServer `json:"mcpServers,omitempty"`
+	Agents     []Agent              `json:"agents"`
+	Mode       string               `json:"mode,omitempty"` // auto (default) or single
+	Governance *Governance          `json:"governance,omitempty"`
+	Budgets    Budgets              `json:"budgets,omitzero"`
+	Scheduling Scheduling           `json:"scheduling,omitzero"`
+	Gates      *Gates               `json:"gates,omitempty"`
+	Release    Release              `json:"release,omitzero"`
+	Approvals  *Approvals           `json:"approvals,omitempty"`
 }
 
 // Input is a named text that goal may use as ${inputs.NAME}. Without a default it must be given.
@@ -68,19 +72,20 @@ type ModelPrice struct {
 
 // Defaults fill in what an agent leaves out.
 type Defaults struct {
-	Provider            string    `json:"provider,omitempty"`
-	Model               string    `json:"model,omitempty"`
-	ToolPreset          string    `json:"toolPreset,omitempty"` // for agents with neither tools nor toolPreset
-	Cwd                 string    `json:"cwd,omitempty"`
-	MaxTurns            int       `json:"maxTurns,omitempty"`
-	MaxOutputTokens     int64     `json:"maxOutputTokens,omitempty"`
-	Temperature         *float64  `json:"temperature,omitempty"`
-	Timeout             Duration  `json:"timeout,omitempty"`
-	CallTimeout         Duration  `json:"callTimeout,omitempty"`
-	MaxToolOutputChars  int       `json:"maxToolOutputChars,omitempty"`
-	MaxToolInputBytes   int       `json:"maxToolInputBytes,omitempty"`
-	MaxToolConcurrency  int       `json:"maxToolConcurrency,omitempty"`
-	CompressToolResults *Compress `json:"compressToolResults,omitempty"`
+	Provider            string         `json:"provider,omitempty"`
+	Model               string         `json:"model,omitempty"`
+	ToolPreset          string         `json:"toolPreset,omitempty"` // for agents with neither tools nor toolPreset
+	Cwd                 string         `json:"cwd,omitempty"`
+	MaxTurns            int            `json:"maxTurns,omitempty"`
+	MaxOutputTokens     int64          `json:"maxOutputTokens,omitempty"`
+	Temperature         *float64       `json:"temperature,omitempty"`
+	Timeout             Duration       `json:"timeout,omitempty"`
+	CallTimeout         Duration       `json:"callTimeout,omitempty"`
+	MaxToolOutputChars  int            `json:"maxToolOutputChars,omitempty"`
+	MaxToolInputBytes   int            `json:"maxToolInputBytes,omitempty"`
+	MaxToolConcurrency  int            `json:"maxToolConcurrency,omitempty"`
+	CompressToolResults *Compress      `json:"compressToolResults,omitempty"`
+	ShellExecutor       *ShellExecutor `json:"shellExecutor,omitempty"` // of agents with bash
 }
 
 // Agent is one member of the team.
@@ -97,11 +102,20 @@ type Agent struct {
 	Tools           *[]string `json:"tools,omitempty"`
 	ToolPreset      string    `json:"toolPreset,omitempty"` // readonly, readwrite or full
 	DisallowedTools []string  `json:"disallowedTools,omitempty"`
+	// CustomTools names tools of the team's own, and of its MCP servers, that the agent has without a grant. SERVER/* stands
+	// for all tools of a server.
+	CustomTools []string `json:"customTools,omitempty"`
+	// MCPServers names the servers whose tools the agent may have; it gives none of them. nil: all servers.
+	MCPServers *[]string `json:"mcpServers,omitempty"`
+	// Credentials are what its own tools may be given, by name. Nobody else gets them.
+	Credentials map[string]SecretRef `json:"credentials,omitempty"`
 	// Cwd is the folder file tools work in, relative to the team file. Empty: defaults.cwd, else .agent-workspace
 	// under the folder oma runs in.
 	Cwd         string `json:"cwd,omitempty"`
 	Containment string `json:"containment,omitempty"` // none lifts the file tools' containment in cwd
 	Gates       *Gates `json:"gates,omitempty"`       // adds to the team's rules
+	// Backend makes it an external agent. nil: a model of a provider works.
+	Backend *Backend `json:"backend,omitempty"`
 
 	// OutputSchema is what the final answer must be. nil: any text.
 	OutputSchema        Schema    `json:"outputSchema,omitempty"`
@@ -115,6 +129,8 @@ type Agent struct {
 	MaxToolInputBytes   int       `json:"maxToolInputBytes,omitempty"`  // 0: 1 MiB
 	MaxToolConcurrency  int       `json:"maxToolConcurrency,omitempty"` // 0: 4
 	CompressToolResults *Compress `json:"compressToolResults,omitempty"`
+	// ShellExecutor says where bash runs its commands. nil: defaults.shellExecutor, else local.
+	ShellExecutor *ShellExecutor `json:"shellExecutor,omitempty"`
 	// Unmetered says what happens under a ceiling when the provider reports no usage: refuse (default) or allow.
 	Unmetered string `json:"unmetered,omitempty"`
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/open-multi-agent/oma/loader"
 	"github.com/open-multi-agent/oma/runtime"
@@ -36,6 +37,9 @@ func (a *app) aboveAlone(f *teamFlags) ([]spec.PolicyFile, error) {
 	var all spec.Diagnostics
 	for _, file := range p.Files {
 		ds := runtime.CheckPolicy(file.Policy, catalog().Tools)
+		ds = slices.DeleteFunc(ds, func(d spec.Diagnostic) bool { // it may be a team's own: the team knows
+			return d.Code == "unknown-tool" && d.Severity == spec.Warning
+		})
 		all = append(all, inFile(file.Path, ds)...)
 	}
 	p.Place(all)

@@ -35,6 +35,7 @@ type subjectAgent struct {
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Model    string   `json:"model"`
+	Backend  string   `json:"backend"`
 	Tools    []string `json:"tools"`
 }
 
@@ -60,7 +61,7 @@ func (a *app) subjectText(w io.Writer, v *approvalView, most int) {
 		line("by", s.by())
 		line("after", oneLine(strings.Join(s.DependsOn, ", ")))
 		line("tools", s.may())
-		line("model", s.uses())
+		line(s.from(), s.uses())
 		line("does", shortened(s.Description, most))
 		return
 	}
@@ -86,12 +87,33 @@ func (a *app) subjectText(w io.Writer, v *approvalView, most int) {
 
 // may says what an agent is granted.
 func (g *subjectAgent) may() string {
+	if g.Backend != "" {
+		return "its own, which meet no gate"
+	}
 	return cmp.Or(oneLine(strings.Join(g.Tools, ", ")), "none")
 }
 
-// uses says what an agent's words come from.
+// from names what an agent's words come from, and uses says what that is.
+func (g *subjectAgent) from() string {
+	if g.Backend != "" {
+		return "starts"
+	}
+	return "model"
+}
+
 func (g *subjectAgent) uses() string {
+	if g.Backend != "" {
+		return oneLine(g.Backend)
+	}
 	return oneLine(joined(" of ", g.Model, g.Provider))
+}
+
+// againText says what may have happened already of what a request asks to do again.
+func againText(scope string) string {
+	if scope == spec.ScopeDispatch {
+		return "the agent was at work when the run ended, and may have done its work already; approved, it is started again"
+	}
+	return "it was in flight when the run ended, and may have taken effect already"
 }
 
 // by says who has a task.

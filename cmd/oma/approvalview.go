@@ -224,7 +224,7 @@ func (a *app) approvalText(w io.Writer, v *approvalView, most int) {
 	}
 	line("tool", tool)
 	if c.Again {
-		plain("again", "it was in flight when the run ended, and may have taken effect already")
+		plain("again", againText(v.Scope))
 	}
 	line("rules", strings.Join(c.Rules, ", "))
 	line("reason", v.Reason)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/schemas"
 	"github.com/open-multi-agent/oma/spec"
@@ -27,9 +29,14 @@ type callFlags struct {
 }
 
 func (f *callFlags) add(cmd *cobra.Command) {
+	f.addCall(cmd)
+	cmd.Flags().StringVar(&f.tool, "tool", "", "the tool it calls")
+}
+
+// addCall adds the flags without the tool, which some commands take as an argument.
+func (f *callFlags) addCall(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.agent, "agent", "", "the agent that makes the call")
-	fl.StringVar(&f.tool, "tool", "", "the tool it calls")
 	fl.StringVar(&f.input, "input", "", "the input, as JSON; @FILE reads a file, - standard input")
 	fl.StringVar(&f.role, "role", "", "the role rules see (default: that of the task)")
 	fl.StringVar(&f.task, "task", "", "the taskId rules see (default: the agent's own task, if it has one)")
@@ -63,27 +70,37 @@ type question struct {
 
 // question reads the call and what came before it, then the team or the saved plan.
 func (a *app) question(verb, path string, f *callFlags) (*question, error) {
+	q, _, err := a.askedBy("policy "+verb, path, f)
+	if err != nil {
+		return nil, err
+	}
+	all := policies.Catalog{Tools: slices.Concat(catalog().Tools, runtime.ToolsOf(q.c.plan))}
+	if _, ok := all.Tool(f.tool); !ok {
+		return nil, usage("--tool: there is no tool %q: %s", f.tool, spec.DidYouMean(f.tool, all.Names()))
+	}
+	return q, nil
+}
+
+// askedBy gives the wiring too, which has opened nothing and knows no secret.
+func (a *app) askedBy(verb, path string, f *callFlags) (*question, *wiring, error) {
 	q := &question{}
 	var err error
 	if q.call, err = a.call(verb, path, f); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if q.c, err = a.judged(path, f); err != nil {
-		return nil, err
-	}
-	known := catalog()
-	if _, ok := known.Tool(f.tool); !ok {
-		return nil, usage("--tool: there is no tool %q: %s", f.tool, spec.DidYouMean(f.tool, known.Names()))
+		return nil, nil, err
 	}
 	w, err := a.newWiring(q.c)
 	if err == nil {
 		err = w.protectInputs(q.c.file)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	q.checker, err = runtime.NewChecker(q.c.plan, runtime.Options{Tools: w, Known: known.Tools, Retrace: q.c.retrace()})
-	return q, err
+	w.withoutSecrets()
+	q.checker, err = runtime.NewChecker(q.c.plan, runtime.Options{Tools: w, Known: catalog().Tools, Retrace: q.c.retrace()})
+	return q, w, err
 }
 
 // judged gives the plan that the call is judged under. The goal plays no part in a judgement, so inputs of the team need
@@ -116,7 +133,7 @@ func aloneIn(t *spec.Team, agent string) string {
 func (a *app) call(verb, path string, f *callFlags) (c runtime.CheckCall, err error) {
 	for _, need := range []struct{ name, value string }{{"agent", f.agent}, {"tool", f.tool}, {"input", f.input}} {
 		if need.value == "" {
-			return c, usage("policy %s needs --%s: a call is --agent NAME --tool NAME --input JSON", verb, need.name)
+			return c, usage("%s needs --%s: a call is --agent NAME --tool NAME --input JSON", verb, need.name)
 		}
 	}
 	var readers []string

@@ -21,6 +21,8 @@ type overviewAgent struct {
 	Model string   `json:"model"`
 	Tools []string `json:"tools"`
 	Rules int      `json:"rules"` // that look at its calls
+
+	outside bool // Model is a program
 }
 
 func (v *explained) overview(output string) error {
@@ -28,6 +30,9 @@ func (v *explained) overview(output string) error {
 	for _, name := range v.agents() {
 		c := runtime.CapabilityOf(v.c.plan, name, catalog().Tools)
 		line := overviewAgent{Name: name, Model: c.Provider + "/" + c.Model, Tools: []string{}}
+		if c.Backend != nil {
+			line.Model, line.outside = backendText(c.Backend), true
+		}
 		seen := map[string]bool{}
 		for _, t := range c.Tools {
 			if t.Granted {
@@ -45,7 +50,10 @@ func (v *explained) overview(output string) error {
 	return v.print(output, doc, func(w io.Writer) {
 		for _, a := range doc.Agents {
 			tools := strings.Join(a.Tools, ", ")
-			if tools == "" {
+			switch {
+			case tools == "" && a.outside:
+				tools = "tools of its own"
+			case tools == "":
 				tools = "no tools"
 			}
 			fmt.Fprintf(w, "%-28s %s  %s  %d rules\n", "agents."+a.Name, escape(a.Model), tools, a.Rules)
@@ -58,13 +66,19 @@ func (v *explained) overview(output string) error {
 func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 	fmt.Fprintf(w, "%s\n", c.Agent)
 	line := v.lines(w, "  ")
-	line("asks", fmt.Sprintf("%s/%s (%s)", c.Provider, c.Model, c.Kind))
+	if c.Backend == nil {
+		line("asks", fmt.Sprintf("%s/%s (%s)", c.Provider, c.Model, c.Kind))
+	} else {
+		line("starts", backendText(c.Backend))
+	}
 	line("cwd", c.Cwd)
 	contained := "file tools stay in cwd"
 	if c.Containment == "none" {
 		contained = "no: file tools reach what the user may"
 	}
-	line("contained", contained)
+	if c.Backend == nil {
+		line("contained", contained)
+	}
 	for _, t := range c.Tasks {
 		role := ""
 		if t.Role != "" {
@@ -72,7 +86,9 @@ func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 		}
 		line("task", t.ID+role)
 	}
-	line("turns", fmt.Sprintf("at most %d", c.MaxTurns))
+	if c.Backend == nil {
+		line("turns", fmt.Sprintf("at most %d", c.MaxTurns))
+	}
 	if c.MaxTokenBudget > 0 {
 		line("budget", fmt.Sprintf("%d tokens of its own", c.MaxTokenBudget))
 	}
@@ -83,8 +99,13 @@ func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 	if c.Confirmed {
 		line("needs", confirmationText+", for consequential calls")
 	}
-	line("door", strings.Join(c.Door, " > "))
+	if c.Backend == nil {
+		line("door", strings.Join(c.Door, " > "))
+	}
 	for i := range c.Tools {
+		if c.Backend != nil && !c.Tools[i].Granted { // it has tools of its own
+			continue
+		}
 		v.toolText(w, &c.Tools[i])
 	}
 	for _, e := range c.Enforcement {
@@ -114,6 +135,8 @@ func (v *explained) toolText(w io.Writer, t *runtime.ToolAccess) {
 		return
 	}
 	inner := v.lines(w, "    ")
+	inner("does", cutLine(t.Does))
+	inner("given", strings.Join(t.Given, ", "))
 	for _, r := range t.Rules {
 		text := fmt.Sprintf("%s (%s) %s", r.Name, r.Source, r.Action)
 		if !r.Replaced {

@@ -24,7 +24,7 @@ func complete(root *cobra.Command) {
 			cmd.ValidArgsFunction = files("json")
 		case "schema":
 			cmd.ValidArgsFunction = one(schemas.Kinds)
-		case "policy":
+		case "policy", "mcp":
 			complete(cmd)
 			continue
 		case "receipt":
@@ -41,7 +41,7 @@ func complete(root *cobra.Command) {
 			cmd.ValidArgsFunction = one(library.Names)
 		}
 		switch cmd.Name() {
-		case "validate", "plan", "run", "doctor", "check", "explain", "test":
+		case "validate", "plan", "run", "doctor", "check", "explain", "test", "lock", "list", "call":
 			cmd.ValidArgsFunction = files("yaml", "yml", "json")
 		}
 		if cmd.Name() != "run" && cmd.Name() != "gate" {

@@ -51,7 +51,11 @@ func (a *app) denialsText(w io.Writer, all *denials) {
 		fmt.Fprintln(w, "no call was denied or refused")
 	}
 	for _, d := range all.Denials {
-		fmt.Fprintf(w, "%d  %s: %s\n", d.Seq, a.outside(joined(" ", d.Scope, d.Agent, d.ToolName)), outcome(&d.Decision))
+		of := ""
+		if d.ServerTool != "" {
+			of = "(" + d.ServerTool + ")"
+		}
+		fmt.Fprintf(w, "%d  %s: %s\n", d.Seq, a.outside(joined(" ", d.Scope, d.Agent, d.ToolName, of)), outcome(&d.Decision))
 		line := a.lines(w, "  ")
 		line("task", d.TaskID)
 		a.decisionText(w, "  ", &d.Decision)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/builtin"
+	"github.com/open-multi-agent/oma/runtime/process"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -29,7 +30,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor [FILE]",
 		Short: "Say what this machine has of what oma needs, and a team if one is named",
 		Long: "Doctor looks at the shell, the state folder and what keeps keys out of the agents' reach. With a team file it also\n" +
-			"says which of the team's keys are there, by the names of their variables. It opens no connection and prints no\n" +
+			"says which of the team's keys and programs are there; keys by the names of their variables. It opens no connection and prints no\n" +
 			"value of a variable. It ends 3 when something that is needed is missing.",
 		Args: argsAtMost(1, "one team file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,7 +91,8 @@ func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, outp
 		if c, err = a.compile(path, f); err != nil {
 			return err
 		}
-		d.Team, dir, shell = c.plan.Team.Name, c.dir, anyShell(c.plan)
+		d.Team, dir = c.plan.Team.Name, c.dir
+		shell = slices.ContainsFunc(c.plan.Agents, func(ag spec.PlanAgent) bool { return ag.Has("bash") })
 	}
 	bash := a.bash(ctx, shell)
 	if c != nil && !shell {
@@ -101,7 +103,7 @@ func (a *app) doctor(ctx context.Context, path string, f *teamFlags, state, outp
 	d.add(a.stateFolder(state, dir))
 	d.add(a.secrecy())
 	if c != nil {
-		a.providers(&d, c)
+		a.ofTeam(&d, c)
 	}
 	if err := a.print(output, d, d.text); err != nil || d.OK {
 		return err
@@ -184,25 +186,48 @@ func (a *app) stateFolder(flag, project string) finding {
 func (a *app) secrecy() finding {
 	switch {
 	case os.Geteuid() == 0 && a.closed:
-		return finding{"secrets", weak, false, "as root: keys are taken out of the environment before a granted bash runs; the memory stays open to root"}
+		return finding{"secrets", weak, false, "as root: keys are taken out of the environment before a command of an agent runs; the memory stays open to root"}
 	case a.closed:
 		return finding{"secrets", found, false, "memory and environment are closed to the user's other processes"}
 	}
-	return finding{"secrets", weak, false, "memory and environment are open to the user's other processes, a granted bash included"}
+	return finding{"secrets", weak, false, "memory and environment are open to the user's other processes, commands of agents included"}
 }
 
-// providers says which keys are there and where the team would connect to.
-func (a *app) providers(d *diagnosis, c *compiled) {
+// ofTeam looks at what a team needs.
+func (a *app) ofTeam(d *diagnosis, c *compiled) {
 	w, err := a.newWiring(c)
 	if err != nil {
 		d.add(finding{"working folder", absent, true, err.Error()})
 		return
 	}
+	w.providers(d, c)
+	w.ownTools(d)
+	w.externals(d)
+}
+
+// externals says which programs work in models' places.
+func (w *wiring) externals(d *diagnosis) {
+	for i := range w.plan.Agents {
+		a := &w.plan.Agents[i]
+		if a.Backend == nil {
+			continue
+		}
+		path, err := w.found(a)
+		if err != nil {
+			d.add(finding{"agent " + a.Name, absent, w.atWork(a.Name), err.Error()})
+			continue
+		}
+		d.add(finding{"agent " + a.Name, found, w.atWork(a.Name), path})
+	}
+}
+
+// providers says which keys are there and where the team would connect to.
+func (w *wiring) providers(d *diagnosis, c *compiled) {
 	working := w.working()
 	for _, name := range slices.Sorted(maps.Keys(c.plan.Providers)) {
 		p := c.plan.Providers[name]
 		if p.APIKey != nil {
-			d.add(w.key(name, p.APIKey, working[name]))
+			d.add(w.key("key of "+name, p.APIKey, working[name]))
 		}
 		switch p.Kind {
 		case "openai", "ollama":
@@ -213,9 +238,33 @@ func (a *app) providers(d *diagnosis, c *compiled) {
 	}
 }
 
-// key names where a key comes from. Its value does not leave this function.
-func (w *wiring) key(provider string, ref *spec.SecretRef, needed bool) finding {
-	name, from := "key of "+provider, "the environment variable "+ref.Env+" is set"
+// ownTools says which credentials are there, which programs the team's own tools start, and whom they would ask.
+func (w *wiring) ownTools(d *diagnosis) {
+	for _, ag := range w.plan.Agents {
+		for _, name := range slices.Sorted(maps.Keys(ag.Credentials)) {
+			ref := ag.Credentials[name]
+			d.add(w.key(name+" of "+ag.Name, &ref, w.atWork(ag.Name)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.plan.CustomTools)) {
+		t := w.plan.CustomTools[name]
+		if t.HTTP != nil {
+			d.add(finding{"tool " + name, notTried, false, t.HTTP.URL + "  no connection is opened"})
+			continue
+		}
+		needed := slices.ContainsFunc(w.plan.Agents, func(ag spec.PlanAgent) bool { return ag.Has(name) && w.atWork(ag.Name) })
+		path, err := process.Find(t.Command[0], w.dir, w.app.getenv("PATH"))
+		if err != nil {
+			d.add(finding{"tool " + name, absent, needed, err.Error()})
+			continue
+		}
+		d.add(finding{"tool " + name, found, needed, path})
+	}
+}
+
+// key names where a secret comes from. Its value does not leave this function.
+func (w *wiring) key(name string, ref *spec.SecretRef, needed bool) finding {
+	from := "the environment variable " + ref.Env + " is set"
 	if ref.Env == "" {
 		from = "the file " + ref.File + " is there"
 	}

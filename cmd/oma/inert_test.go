@@ -24,7 +24,7 @@ import (
 // programs are what this test binary can be started as: the program, and the program in a process that can start none
 // and open no connection.
 func programs() map[string]func() {
-	return map[string]func(){"oma": main, "oma-locked": locked, "oma-control": tryLocked, "oma-killed": killed}
+	return map[string]func(){"oma": main, "oma-locked": locked, "oma-control": tryLocked, "oma-killed": killed, "acp-agent": fakeACP, "mcp-server": fakeMCP}
 }
 
 // noFilter is how a process ends whose kernel has no such filter.
@@ -98,6 +98,8 @@ var inertCommands = []string{
 	"policy check team.yaml --agent shell --tool bash --input {\"command\":\"curl\"} --marks was-read",
 	"policy check team.yaml --agent shell --tool file_read --input {\"path\":\"a\"} -o json",
 	"policy explain team.yaml --agent shell --tool bash --input {\"command\":\"ls\"}",
+	"policy check team.yaml --agent reviewer --tool own --input {}",
+	"policy explain team.yaml --agent reviewer --tool ask --input {}",
 	"policy classify --facts --team team.yaml rm",
 	"policy classify -o json ls",
 	"policy test team.yaml org.yaml cases.yaml",
@@ -228,7 +230,11 @@ defaults: {cwd: .}
 governance: {governanceIntent: required, requiredRoles: [shell, reviewer], requiredOrder: [shell, reviewer]}
 agents:
   - {name: shell, provider: tape, systemPrompt: You work., tools: [file_read, bash]}
-  - {name: reviewer, provider: gateway, model: small, systemPrompt: You review., tools: [file_read], gates: {packs: [read-only]}}
+  - {name: reviewer, provider: gateway, model: small, systemPrompt: You review., tools: [file_read], gates: {packs: [read-only]},
+    customTools: [own, ask], credentials: {TOKEN: {env: GITHUB_TOKEN}}}
+customTools:
+  own: {command: [curl, "https://example.com"], credentials: [TOKEN]}
+  ask: {http: {url: "https://example.com/", headers: {Authorization: {credential: TOKEN}}}}
 gates:
   rules:
     - name: reads

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/open-multi-agent/oma/runtime/sandbox"
+
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -27,6 +29,9 @@ var (
 const gcPercent = 200
 
 func main() {
+	if code, mine := sandbox.Helper(os.Args, os.Environ(), os.Stderr); mine { // it becomes a command of an agent
+		os.Exit(code)
+	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, now: time.Now, newID: randomID,
 		size: sizeOf(os.Stderr), tick: everySecond, signals: true, asks: term.IsTerminal(int(os.Stdin.Fd())), discard: discardTyped, login: login,
 		closed: closeProcess(), environment: hiddenEnvironment(os.Environ())}
@@ -56,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "off", "commentary on standard error: off, error, warn, info, debug, trace")
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.approvalsCommand(), a.approveCommand(), a.rejectCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(),
+	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.approvalsCommand(), a.approveCommand(), a.rejectCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(), a.mcpCommand(),
 		a.explainCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand())
 	complete(cmd)
 	strictCompletion(cmd)

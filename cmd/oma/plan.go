@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/open-multi-agent/oma/policies/servers"
+	"github.com/open-multi-agent/oma/policies/tools"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -131,15 +134,29 @@ func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	if len(ag.OutputSchema) > 0 {
 		schema = "yes"
 	}
-	fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, named(ag.Model), named(cwd), ag.MaxTurns)
-	fmt.Fprintf(w, "    asks %s\n", providerText(p.Providers[ag.Provider]))
-	fmt.Fprintf(w, "    callTimeout %s  outputSchema %s\n", ag.CallTimeout, schema)
+	if b := ag.Backend; b != nil {
+		fmt.Fprintf(w, "  %s  cwd %s\n    starts %s\n", ag.Name, named(cwd), backendText(b))
+		if b.Env != nil {
+			fmt.Fprintf(w, "    given %s\n", escape(strings.Join(slices.Sorted(maps.Keys(b.Env)), ", ")))
+		}
+		fmt.Fprintf(w, "    timeout %s  outputSchema %s\n", limitText(ag), schema)
+	} else {
+		fmt.Fprintf(w, "  %s  %s/%s  cwd %s  at most %d turns\n", ag.Name, ag.Provider, named(ag.Model), named(cwd), ag.MaxTurns)
+		fmt.Fprintf(w, "    asks %s\n", providerText(p.Providers[ag.Provider]))
+		fmt.Fprintf(w, "    callTimeout %s  outputSchema %s\n", ag.CallTimeout, schema)
+	}
 	for _, g := range ag.Tools {
 		mark := ""
 		if g.Consequential {
 			mark = "  consequential"
 		}
 		fmt.Fprintf(w, "    + %-11s %s%s\n", g.Name, g.GrantedBy, mark)
+		if own, ok := p.CustomTools[g.Name]; ok {
+			fmt.Fprintf(w, "        %s\n", ownText(&own))
+		}
+		if server, t, ok := p.ServerOf(g.Name); ok {
+			fmt.Fprintf(w, "        %s\n", servedText(p, server, t))
+		}
 	}
 	for _, r := range ag.Removed {
 		fmt.Fprintf(w, "    - %-11s %s\n", r.Name, r.RemovedBy)
@@ -147,6 +164,49 @@ func agentText(w io.Writer, p *spec.Plan, ag *spec.PlanAgent) {
 	if ref := p.Providers[ag.Provider].APIKey; ref != nil && ref.Env != "" {
 		fmt.Fprintf(w, "    key from the environment variable %s\n", ref.Env)
 	}
+	for _, name := range slices.Sorted(maps.Keys(ag.Credentials)) {
+		from := "the environment variable " + ag.Credentials[name].Env
+		if file := ag.Credentials[name].File; file != "" {
+			from = "the file " + file
+		}
+		fmt.Fprintf(w, "    credential %s from %s\n", name, escape(from))
+	}
+}
+
+// ownText says what a tool of the team's own does, and what it is given.
+func ownText(t *spec.CustomTool) string {
+	text := escape(cutLine(tools.Does(t)))
+	if needs := tools.Needs(t); needs != nil {
+		text += "  is given " + strings.Join(needs, ", ")
+	}
+	return text
+}
+
+// limitText is the time an external agent has: for a prompt, and for its task.
+func limitText(ag *spec.PlanAgent) string {
+	var all []string
+	if t := ag.Backend.Timeout; t > 0 {
+		all = append(all, t.String()+" a prompt")
+	}
+	if t := ag.Timeout; t > 0 {
+		all = append(all, t.String()+" in all")
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+// servedText says whose tool it is, how its server is reached and what that is given.
+func servedText(p *spec.Plan, server string, t *spec.PlanServerTool) string {
+	s := p.MCPServers[server].MCPServer
+	text := escape(cutLine(fmt.Sprintf("%q of MCP server %s: %s", t.Name, server, serverText(&s))))
+	if needs := servers.Credentials(&s); needs != nil {
+		text += "  is given " + strings.Join(needs, ", ")
+	}
+	return text
+}
+
+// backendText is the program that works in a model's place.
+func backendText(b *spec.Backend) string {
+	return escape(cutLine(b.Kind + " " + shellLine(append([]string{b.Command}, b.Args...))))
 }
 
 // providerText is what answers an agent: what it plays, or the address that gets the key.

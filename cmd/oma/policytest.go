@@ -126,6 +126,7 @@ func (a *app) testTeam(ctx context.Context, path string, loaded *loader.Loaded, 
 		c := &compiled{plan: p, loaded: loaded, file: path, dir: filepath.Dir(path), above: a.abovePaths(f)}
 		w, err := a.newWiring(c)
 		if err == nil {
+			w.withoutSecrets()
 			err = w.protectInputs(path)
 		}
 		return runtime.Options{Tools: w, Known: co.Catalog.Tools, Retrace: c.retrace()}, err

@@ -28,11 +28,11 @@ const environmentFD = "OMA_ENVIRONMENT_FD"
 // kept are the variables the Go runtime and its libraries read by themselves.
 var kept = []string{"PATH", "HOME", "TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOCOVERDIR"}
 
-// hideSecrets makes the environment unreadable to the commands of an agent with bash. A process of root reads
+// hideSecrets makes the environment unreadable to the commands of agents. A process of root reads
 // /proc/PID/environ of any other, and that is the environment a program was started with, whatever it unsets later. So
 // the program starts itself again, once, with the environment in a file that is read and closed before any agent works.
 func (a *app) hideSecrets(w *wiring) error {
-	if unix.Geteuid() != 0 || !a.signals || a.environment != nil || !anyShell(w.plan) {
+	if unix.Geteuid() != 0 || !a.signals || a.environment != nil || !w.starts() {
 		return nil
 	}
 	env, err := json.Marshal(os.Environ())
@@ -44,7 +44,7 @@ func (a *app) hideSecrets(w *wiring) error {
 		err = errors.New("/proc does not show this process")
 	}
 	if err != nil {
-		return fmt.Errorf("the environment cannot be hidden from bash: %w", err)
+		return fmt.Errorf("the environment cannot be hidden from commands: %w", err)
 	}
 	if a.input != nil { // standard input was read: the new start reads it again
 		in, err := memoryFile("stdin", a.input)

@@ -16,12 +16,13 @@ import (
 // progress tells a person on standard error what is going on: one plain line for each change of state. On a terminal
 // one line for each running task stands below them and is redrawn in place, at each change and once a second.
 type progress struct {
-	app    *app
-	redact func(string) string // a denial or a cause may quote what a model wrote
-	quiet  bool
-	live   bool
-	prices map[string]spec.Price
-	stop   func() // ends the ticks and waits until nothing is drawn any more; nil: there are none
+	app     *app
+	redact  func(string) string // a denial or a cause may quote what a model wrote
+	quiet   bool
+	live    bool
+	prices  map[string]spec.Price
+	outside map[string]bool // agents that are programs
+	stop    func()          // ends the ticks and waits until nothing is drawn any more; nil: there are none
 
 	mu    sync.Mutex // guards what follows, and standard error while lines are drawn
 	drawn []int      // runes of each line below, to be taken away before the next text
@@ -38,13 +39,14 @@ type progress struct {
 }
 
 type taskProgress struct {
-	agent  string
-	turn   int
-	tokens int64
-	cost   spec.USD
-	tool   string
-	denied int
-	start  int64
+	agent   string
+	outside bool // it is a program
+	turn    int
+	tokens  int64
+	cost    spec.USD
+	tool    string
+	denied  int
+	start   int64
 
 	estimated bool  // some of tokens was not reported
 	counted   int   // messages whose bytes are counted
@@ -52,10 +54,11 @@ type taskProgress struct {
 }
 
 func newProgress(a *app, p *spec.Plan, redact func(string) string, quiet bool) *progress {
-	pr := &progress{app: a, redact: redact, quiet: quiet, tasks: map[string]*taskProgress{}, prices: map[string]spec.Price{}}
+	pr := &progress{app: a, redact: redact, quiet: quiet, tasks: map[string]*taskProgress{}, prices: map[string]spec.Price{}, outside: map[string]bool{}}
 	pr.live = a.size != nil && a.getenv("TERM") != "dumb" && a.getenv("CI") == ""
 	for i := range p.Agents {
 		pr.prices[p.Agents[i].Name], _ = p.Price(&p.Agents[i])
+		pr.outside[p.Agents[i].Name] = p.Agents[i].Backend != nil
 	}
 	return pr
 }
@@ -112,6 +115,9 @@ func (p *progress) approval(e *core.Effect, res *core.Result) {
 		what = e.AgentName + ": " + e.Call.Name
 	case e.Task != nil:
 		what = e.AgentName + ": the start"
+		if e.Ask.Again {
+			what = e.AgentName + ": starting it again, as it was at work when the run ended,"
+		}
 	}
 	switch {
 	case res == nil:
@@ -133,13 +139,13 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 	}
 	switch s.Status {
 	case spec.TaskInProgress:
-		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At}
+		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At, outside: p.outside[e.AgentName]}
 		p.order = append(p.order, e.TaskID)
 		p.line("%s: started", e.AgentName)
 		p.start()
 	case spec.TaskCompleted:
 		t := p.tasks[e.TaskID]
-		p.line("%s: completed in %d turns, %s", e.AgentName, t.turn, tokensText(t.tokens, t.estimated))
+		p.line("%s: completed%s, %s", e.AgentName, t.turns(" in %d turns"), t.used())
 		p.drop(e.TaskID)
 	default:
 		p.line("%s: %s: %s", e.AgentName, s.Status, firstLine(s.Cause))
@@ -320,8 +326,23 @@ func tokensText(n int64, estimated bool) string {
 	return fmt.Sprintf("%d tokens", n)
 }
 
+// turns says it of a model. How often a program turns to its own model nobody knows.
+func (t *taskProgress) turns(format string) string {
+	if t.outside {
+		return ""
+	}
+	return fmt.Sprintf(format, t.turn)
+}
+
+func (t *taskProgress) used() string {
+	if t.outside && (t.estimated || t.tokens == 0) {
+		return "usage not reported"
+	}
+	return tokensText(t.tokens, t.estimated)
+}
+
 func (t *taskProgress) line(now int64) string {
-	s := fmt.Sprintf("  %s  %ds  turn %d  %s", t.agent, (now-t.start)/1000, t.turn, tokensText(t.tokens, t.estimated))
+	s := fmt.Sprintf("  %s  %ds%s  %s", t.agent, (now-t.start)/1000, t.turns("  turn %d"), t.used())
 	if t.cost > 0 {
 		s += "  $" + t.cost.String()
 	}

@@ -108,8 +108,19 @@ func taskText(t *spec.TaskRecord) string {
 	if t.StartedAt == "" {
 		return what
 	}
-	return joined(", ", what, string(t.StopReason), fmt.Sprintf("%d turns", t.Turns), tokensText(t.Tokens.Total(), t.Estimated), costText(t.Cost),
+	turns := fmt.Sprintf("%d turns", t.Turns)
+	if t.Provider == "" {
+		turns = fmt.Sprintf("an external agent, prompted %s", times(t.Turns))
+	}
+	return joined(", ", what, string(t.StopReason), turns, tokensText(t.Tokens.Total(), t.Estimated), costText(t.Cost),
 		fmt.Sprintf("%d calls allowed, %d denied", t.ToolCalls.Allowed, t.ToolCalls.Denied+t.ToolCalls.Refused), strings.Join(t.Models, " "))
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func costText(c *spec.USD) string {

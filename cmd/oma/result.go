@@ -115,7 +115,7 @@ func (s *execution) result(res *runtime.Result) error {
 		if len(res.Outputs) > 1 {
 			fmt.Fprintf(s.stdout, "## %s\n", o.Agent)
 		}
-		fmt.Fprintln(s.stdout, s.outside(o.Text))
+		fmt.Fprintln(s.stdout, s.outside(strings.TrimSuffix(o.Text, "\n")))
 	}
 	return nil
 }

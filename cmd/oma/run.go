@@ -212,9 +212,15 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 	if err != nil {
 		return nil, err
 	}
+	if s.past == nil || !s.past.Ended { // what has ended is told, and calls nothing
+		s.wiring.serve(log)
+	}
+	if err := s.wiring.wallIn(ctx, s.id); err != nil {
+		return nil, err
+	}
 	sig := s.app.watchSignals(ctx, s.f.grace, s.interrupted)
 	defer sig.stop()
-	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Tools: s.wiring,
+	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Backends: s.wiring.backend, Tools: s.wiring,
 		Known: catalog().Tools, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
 		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,

@@ -3,18 +3,24 @@ package main
 import (
 	"errors"
 	"flag"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/open-multi-agent/oma/runtime/sandbox"
 )
 
 var update = flag.Bool("update", false, "rewrite the text that scripts compare with")
 
 // TestMain lets scripts start this test binary as oma. The real main runs, in a process of its own.
 func TestMain(m *testing.M) {
+	if code, mine := sandbox.Helper(os.Args, os.Environ(), os.Stderr); mine {
+		os.Exit(code)
+	}
 	testscript.Main(m, programs())
 }
 
@@ -26,8 +32,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"declare": declare, "ends": ends, "forge": forge, "jsonlines": jsonlines,
-			"keep": keep, "keypair": keypair,
-			"mockserver": mockserver, "reproduced": reproduced, "value": value, "waitfor": waitfor},
+			"keep": keep, "keypair": keypair, "mcpserver": mcpserver,
+			"mockserver": mockserver, "reproduced": reproduced, "toolserver": toolserver, "value": value, "waitfor": waitfor},
 		Setup: func(env *testscript.Env) error {
 			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log
 			// that grows in a folder under review would be a change of it.

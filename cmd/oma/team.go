@@ -28,8 +28,9 @@ type teamFlags struct {
 	require  controls
 	policies []string // of --policy alone; see app.above
 
-	alone func(*spec.Team) string // agent, where it depends on the team; nil: it does not
-	above *loader.Policies        // nil: not read yet
+	relock func(*loader.Loaded) error // asks servers instead of their lock; nil: the lock counts
+	alone  func(*spec.Team) string    // agent, where it depends on the team; nil: it does not
+	above  *loader.Policies           // nil: not read yet
 }
 
 func (f *teamFlags) add(cmd *cobra.Command) {
@@ -136,6 +137,11 @@ func (a *app) compile(path string, f *teamFlags) (*compiled, error) {
 	loaded.Under(above)
 	if loaded.Bundle == nil {
 		return nil, cmp.Or(a.problems(ds, true), usage("%s is no team", path))
+	}
+	if f.relock != nil {
+		if err := f.relock(loaded); err != nil {
+			return nil, err
+		}
 	}
 	if f.alone != nil {
 		o.Agent = f.alone(loaded.Bundle.Team)

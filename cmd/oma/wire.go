@@ -15,7 +15,9 @@ import (
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/builtin"
+	"github.com/open-multi-agent/oma/runtime/custom"
 	"github.com/open-multi-agent/oma/runtime/openai"
+	"github.com/open-multi-agent/oma/runtime/sandbox"
 	"github.com/open-multi-agent/oma/runtime/scripted"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/redact"
@@ -32,19 +34,23 @@ func catalog() policies.Catalog {
 
 // wiring makes the models and tools of one run.
 type wiring struct {
-	app       *app
-	plan      *spec.Plan
-	loaded    *loader.Loaded // nil for a saved plan
-	dir       string         // the team file's folder, absolute
-	cwd       string         // the folder oma runs in, absolute
-	keys      map[string]string
-	redactor  *redact.Redactor
-	protected []string
-	above     []string // the policies above the team file, as given
-	outputs   []string // what the run writes itself: state, receipt, recording
-	locks     *builtin.Locks
-	cassettes map[string]*scripted.Model // by provider, the ones played
-	recorder  *scripted.Recorder         // nil: nothing is recorded
+	app    *app
+	plan   *spec.Plan
+	loaded *loader.Loaded // nil for a saved plan
+	dir    string         // the team file's folder, absolute
+	cwd    string         // the folder oma runs in, absolute
+	keys   map[string]string
+	// credentials are the agents', by agent and name.
+	credentials map[string]map[string]string
+	redactor    *redact.Redactor
+	protected   []string
+	above       []string // the policies above the team file, as given
+	outputs     []string // what the run writes itself: state, receipt, recording
+	locks       *builtin.Locks
+	executors   map[string]sandbox.Executor // by agent, where bash is not to run as any program
+	cassettes   map[string]*scripted.Model  // by provider, the ones played
+	recorder    *scripted.Recorder          // nil: nothing is recorded
+	serving     *serving                    // nil: no MCP server is started
 }
 
 // newWiring gives the wiring of a plan. It has resolved no secret and made no folder.
@@ -61,9 +67,9 @@ func (a *app) newWiring(c *compiled) (*wiring, error) {
 		redactor: redact.New(), cassettes: map[string]*scripted.Model{}}, err
 }
 
-// anyShell says whether some agent is granted bash.
-func anyShell(p *spec.Plan) bool {
-	return slices.ContainsFunc(p.Agents, func(a spec.PlanAgent) bool { return a.Has(builtin.Bash) })
+// anyStarts says whether some agent has a tool that starts programs.
+func anyStarts(p *spec.Plan) bool {
+	return slices.ContainsFunc(p.Agents, func(a spec.PlanAgent) bool { return a.Starts(p) })
 }
 
 // model makes the model of a provider. The kinds of the team language end here.
@@ -131,14 +137,53 @@ func (w *wiring) unused() error {
 	return errors.Join(all...)
 }
 
-// Open gives an agent its built-in tools.
-func (w *wiring) Open(_ context.Context, a *spec.PlanAgent) ([]runtime.Tool, io.Closer, error) {
-	names := make([]string, len(a.Tools))
-	for i, g := range a.Tools {
-		names[i] = g.Name
+// Open gives an agent its built-in tools, the team's own and those of its servers.
+func (w *wiring) Open(ctx context.Context, a *spec.PlanAgent) (all []runtime.Tool, _ io.Closer, err error) {
+	var builtins []string
+	own := map[string]spec.CustomTool{}
+	for _, g := range a.Tools {
+		t, isOwn := w.plan.CustomTools[g.Name]
+		_, _, served := w.plan.ServerOf(g.Name)
+		switch {
+		case isOwn:
+			own[g.Name] = t
+		case !served:
+			builtins = append(builtins, g.Name)
+		}
 	}
-	return builtin.Open(builtin.Options{Dir: w.folder(a), Create: true, Contained: a.Containment != "none", Protected: w.protected,
-		Locks: w.locks, Env: w.app.lookup, Redact: w.redactor.Text}, names)
+	var opened closers
+	if len(builtins) > 0 {
+		o := builtin.Options{Dir: w.folder(a), Create: true, Contained: a.Containment != "none", Protected: w.protected,
+			Locks: w.locks, Env: w.app.lookup, Redact: w.redactor.Text}
+		if x := w.executors[a.Name]; x != nil {
+			o.Executor, opened = x, append(opened, x) // it is closed after the tools
+		}
+		tools, c, err := builtin.Open(o, builtins)
+		if err != nil {
+			return nil, opened, err
+		}
+		all, opened = append(all, tools...), append(opened, c)
+	}
+	if len(own) > 0 {
+		tools, c, err := custom.Open(custom.Options{Tools: own, Dir: w.dir, Env: w.app.lookup, Credentials: w.credentials[a.Name], Redact: w.redactor.Text})
+		if err != nil {
+			return nil, opened, err
+		}
+		all, opened = append(all, tools...), append(opened, c)
+	}
+	remote, clients, err := w.serverTools(ctx, a)
+	return append(all, remote...), append(opened, clients...), err
+}
+
+// closers are closed together, the last one first.
+type closers []io.Closer
+
+func (all closers) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(all) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // folder is an agent's folder: the declared one from the team file, else .agent-workspace where oma runs.
@@ -178,6 +223,14 @@ func (w *wiring) inputs(file string) ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(w.plan.Providers)) {
 		if ref := w.plan.Providers[name].APIKey; ref != nil && ref.File != "" {
 			paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(ref.File)))
+		}
+	}
+	paths = append(paths, w.programs()...)
+	for _, a := range w.plan.Agents {
+		for _, name := range slices.Sorted(maps.Keys(a.Credentials)) {
+			if file := a.Credentials[name].File; file != "" {
+				paths = append(paths, filepath.Join(w.dir, filepath.FromSlash(file)))
+			}
 		}
 	}
 	return paths, nil
@@ -223,14 +276,26 @@ func (w *wiring) working() map[string]bool {
 	return working
 }
 
-// priced refuses a cost ceiling of the command line over a model without a price, which would count as free.
+// atWork says that an agent has a task.
+func (w *wiring) atWork(agent string) bool {
+	return slices.ContainsFunc(w.plan.Tasks, func(t spec.PlanTask) bool { return t.Assignee == agent })
+}
+
+// priced refuses ceilings of the command line that would hold nothing back: over a model without a price, which would count
+// as free, and over a program, which reports no usage.
 func priced(p *spec.Plan, ceilings spec.Budgets) error {
-	if ceilings.MaxCostBudget == nil {
-		return nil
-	}
 	agents := p.ByName()
 	for _, t := range p.Tasks {
 		a := agents[t.Assignee]
+		if a.Backend != nil {
+			if runtime.HoldsNothing(a, ceilings) {
+				return usage("a ceiling holds nothing back: agent %q is a program that does not report it [backend-unmetered]", a.Name)
+			}
+			continue
+		}
+		if ceilings.MaxCostBudget == nil {
+			continue
+		}
 		if _, ok := p.Price(a); !ok {
 			return usage("--max-cost-budget holds nothing back: model %q of provider %q has no price [model-without-price]", a.Model, a.Provider)
 		}
@@ -257,11 +322,39 @@ func (w *wiring) secrets() error {
 		w.keys[name] = value
 		known = append(known, redact.Secret{Name: name, Value: value})
 	}
+	w.credentials = map[string]map[string]string{}
+	for _, a := range w.plan.Agents {
+		if !w.atWork(a.Name) {
+			continue
+		}
+		w.credentials[a.Name] = map[string]string{}
+		for _, name := range slices.Sorted(maps.Keys(a.Credentials)) {
+			ref := a.Credentials[name]
+			value, err := w.secret(&ref)
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("agent %q, credential %s: %v", a.Name, name, err))
+				continue
+			}
+			w.credentials[a.Name][name] = value
+			known = append(known, redact.Secret{Name: name, Value: value})
+		}
+	}
 	w.redactor = redact.New(known...)
 	if missing != nil {
 		return usage("%s [secret-missing]", strings.Join(missing, "\noma: "))
 	}
 	return nil
+}
+
+// withoutSecrets lets tools be opened where no call is made: each credential is there, and empty.
+func (w *wiring) withoutSecrets() {
+	w.credentials = map[string]map[string]string{}
+	for _, a := range w.plan.Agents {
+		w.credentials[a.Name] = map[string]string{}
+		for name := range a.Credentials {
+			w.credentials[a.Name][name] = ""
+		}
+	}
 }
 
 func (w *wiring) secret(ref *spec.SecretRef) (string, error) {

@@ -43,7 +43,7 @@ func (r *run) work(f Flow, t *task) {
 	t.StartedAt = r.now
 	if t.Task.Role != "" {
 		r.ledger.Release(t.Task.Role)
-		if len(w.agent.Tools) > 0 {
+		if w.agent.Acts() {
 			r.tree(f, t, t.Task.ID)
 		}
 	}
@@ -163,13 +163,29 @@ func (w *worker) over() bool {
 // ask makes one model call and settles it. nil: the task has ended.
 func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
 	w.t.Turns = turn
-	id := fmt.Sprintf("%s/%d/model", w.t.Task.ID, turn)
-	res := f.Do(&Effect{Kind: ModelCall, ID: id, TaskID: w.t.Task.ID, AgentName: w.agent.Name, Timeout: w.agent.CallTimeout,
+	call := Effect{Kind: ModelCall, ID: fmt.Sprintf("%s/%d/model", w.t.Task.ID, turn), TaskID: w.t.Task.ID, AgentName: w.agent.Name, Timeout: w.agent.CallTimeout,
 		Digest: canon.Digest("request", fmt.Appendf(nil, "%s %d", w.digest, hold.Output)),
 		Request: &spec.ModelRequest{AgentName: w.agent.Name, TaskTitle: w.t.Task.Title, Turn: turn, Model: w.agent.Model,
 			System: w.agent.SystemPrompt, Messages: slices.Clip(w.messages), Tools: w.tools,
-			MaxOutputTokens: hold.Output, Temperature: w.agent.Temperature}})
+			MaxOutputTokens: hold.Output, Temperature: w.agent.Temperature}}
+	if w.agent.Backend.Asks() {
+		call.Call = &Call{Role: w.t.Task.Role, Situation: w.situation()}
+	}
+	res := f.Do(&call)
+	for first, again := call.ID, 1; res.Unsure; again++ {
+		if call.ID = fmt.Sprintf("%s/again/%d", first, again); !w.restart(f, call.ID) {
+			res.Cancelled = w.over()
+			break
+		}
+		next := call
+		res = f.Do(&next)
+	}
 	w.clock(res)
+	if res.Model != nil {
+		for _, p := range res.Model.Permits {
+			w.decided(spec.ToolCall{ID: p.ID, Name: spec.PermissionTool}, p.Judged)
+		}
+	}
 	w.settle(hold, res)
 	switch {
 	case res.Cancelled:
@@ -296,7 +312,7 @@ func (w *worker) final(text string) bool {
 	check := w.in.Answers[w.agent.Name]
 	w.t.Text = text
 	if check == nil {
-		if strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(text) == "" && w.agent.Backend == nil { // a program that ends well may have nothing to say
 			return w.end(spec.StopEmpty, "the final answer is empty")
 		}
 		return w.end(spec.StopCompleted, "")

@@ -190,6 +190,19 @@ func (w *worker) repeat(f Flow, p *pending, id string) bool {
 	return a.approval == spec.ApprovalApproved
 }
 
+// restart asks people whether an external agent, which may have done its work or a part of it, is to be started again.
+func (w *worker) restart(f Flow, id string) bool {
+	var a answer
+	w.leave(f, func() {
+		a = w.consult(f, &Effect{Kind: Approval, ID: approvalOf(id), Scope: spec.ScopeDispatch, TaskID: w.t.Task.ID, AgentName: w.agent.Name, Task: &w.t.Task,
+			Ask: &Ask{Action: spec.ActionAsk, Again: true, Reason: "the run ended while this agent was at work, so it may have done its work already"}})
+	})
+	if a.approval == spec.ApprovalPending {
+		w.gaveUp()
+	}
+	return a.approval == spec.ApprovalApproved
+}
+
 // gaveUp says that an effect of the task was given up.
 func (w *worker) gaveUp() {
 	if !w.over() {

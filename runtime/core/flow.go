@@ -45,7 +45,7 @@ type Effect struct {
 
 	Request *spec.ModelRequest // ModelCall
 	Timeout spec.Duration      // ModelCall: of the call, with its retries; 0: none
-	Call    *Call              // Judge, ToolCall, and an Approval of a call
+	Call    *Call              // Judge, ToolCall, an Approval of a call; of a ModelCall to an external agent, what came before
 	Scope   string             // Boundary and Approval: what it is about
 	Task    *spec.PlanTask     // Boundary and Approval of a task
 	Marks   []string           // Boundary: of the task
@@ -112,8 +112,16 @@ type ModelResult struct {
 	// Repeated is how many earlier attempts of the run asked for the call and ended before the answer: each may have been
 	// paid for.
 	Repeated int `json:"repeated,omitempty"`
+	// Permits are the requests of an external agent that were judged meanwhile, in order.
+	Permits []Permit `json:"permits,omitempty"`
 	// Idle says that the call ended between two attempts: no server was working on it.
 	Idle bool `json:"idle,omitempty"`
+}
+
+// Permit is a request of an external agent, as it was judged.
+type Permit struct {
+	ID     string  `json:"id"` // of the agent's call, as it names it
+	Judged *Judged `json:"judged"`
 }
 
 // Judged is what the door said of a call.

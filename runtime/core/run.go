@@ -241,7 +241,7 @@ func (r *run) finalTrees(root Flow) {
 	seen := map[string]bool{}
 	for _, t := range r.tasks {
 		a := r.agents[t.Task.Assignee]
-		if t.Task.Role == "" || t.StartedAt == 0 || len(a.Tools) == 0 || seen[a.Cwd] {
+		if t.Task.Role == "" || t.StartedAt == 0 || !a.Acts() || seen[a.Cwd] {
 			continue
 		}
 		seen[a.Cwd] = true

@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// backend compiles an agent that is a program of its own. What it could not heed may not stand beside it.
+func (c *compiler) backend(a *spec.Agent, p *spec.PlanAgent, at spec.Path) {
+	b := a.Backend
+	for _, k := range []struct {
+		key   string
+		given bool
+	}{{"provider", a.Provider != ""}, {"model", a.Model != ""}, {"temperature", a.Temperature != nil}, {"maxOutputTokens", a.MaxOutputTokens > 0},
+		{"maxTurns", a.MaxTurns > 0}, {"tools", a.Tools != nil}, {"toolPreset", a.ToolPreset != ""}, {"disallowedTools", a.DisallowedTools != nil},
+		{"customTools", a.CustomTools != nil}, {"compressToolResults", a.CompressToolResults != nil}, {"maxToolOutputChars", a.MaxToolOutputChars > 0},
+		{"maxToolInputBytes", a.MaxToolInputBytes > 0}, {"maxToolConcurrency", a.MaxToolConcurrency > 0}, {"containment", a.Containment != ""},
+		{"callTimeout", a.CallTimeout > 0}, {"gates", a.Gates != nil && !b.Asks()}} {
+		if k.given {
+			d := c.diags.Errorf("backend-key", at.Key(k.key), "%s does not reach an external agent", k.key)
+			d.OnKey, d.Hint = true, "leave it out; what an external agent does is its own program's"
+		}
+	}
+	if HoldsNothing(&spec.PlanAgent{Backend: b, Unmetered: a.Unmetered}, c.ceilings(a)) {
+		c.diags.Errorf("backend-unmetered", at.Key("backend"), "a ceiling is in force, and %s", map[string]string{spec.BackendProcess: "a process reports no usage",
+			spec.BackendACP: "what an ACP agent's tokens cost is not known"}[b.Kind]).Hint = "write unmetered: allow beside backend, or take the ceiling away"
+	}
+	out := *b
+	out.Cwd = cleanCwd(b.Cwd)
+	p.Backend, p.Provider, p.Model, p.Temperature, p.MaxOutputTokens = &out, "", "", nil, 0
+	p.CompressToolResults, p.MaxToolOutputChars, p.MaxToolInputBytes, p.MaxToolConcurrency = 0, 0, 0, 0
+	p.CallTimeout, p.MaxTurns = 0, 1 // it keeps to the backend's timeout by itself, and says what it was doing then
+	if len(a.OutputSchema) > 0 {
+		p.MaxTurns = 2 // it may correct itself once
+	}
+	p.Cwd = cmp.Or(out.Cwd, p.Cwd)
+	if b.Asks() {
+		p.Tools = []spec.Grant{{ToolInfo: permission(b), GrantedBy: "backend"}}
+		c.asksGates(a, at)
+	}
+	if b.Kind != spec.BackendACP && b.Permission != "" {
+		c.diags.Errorf("backend-key", at.Key("backend").Key("permission"), "a process asks for no permission").Hint = "leave it out, or write kind: acp"
+	}
+	if b.Kind == spec.BackendACP && b.Input != "" {
+		c.diags.Errorf("backend-key", at.Key("backend").Key("input"), "an ACP agent gets its prompts by the protocol").Hint = "leave it out, or write kind: process"
+	}
+}
+
+// asksGates wants gates where an agent's requests are put before them: without any, nothing would be judged.
+func (c *compiler) asksGates(a *spec.Agent, at spec.Path) {
+	if c.team.Gates == nil && a.Gates == nil && !slices.ContainsFunc(c.above(), func(p spec.PolicyFile) bool { return len(p.Policy.Rules) > 0 }) {
+		c.diags.Errorf("backend-gates", at.Key("backend"), "agent %q asks for permission, and the team declares no gates", a.Name).Hint =
+			"add gates:, with rules for tools: [permission], or write permission: reject"
+	}
+}
+
+// ceilings are those that reach an agent.
+func (c *compiler) ceilings(a *spec.Agent) spec.Budgets {
+	b := c.team.Budgets
+	for _, p := range c.above() {
+		b = Narrow(b, ceilings(p.Policy.Limits))
+	}
+	return Narrow(b, spec.Budgets{MaxTokenBudget: a.MaxTokenBudget})
+}
+
+// HoldsNothing says that a ceiling would not hold an external agent back, and that nobody allowed that: a process reports no
+// usage, and no price is known for what an ACP agent reports.
+func HoldsNothing(a *spec.PlanAgent, b spec.Budgets) bool {
+	return a.Unmetered != "allow" && (b.MaxCostBudget != nil || a.Backend.Kind == spec.BackendProcess && b.MaxTokenBudget > 0)
+}
