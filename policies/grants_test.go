@@ -69,3 +69,39 @@ func TestGrant(t *testing.T) {
 		})
 	}
 }
+
+// SERVER/* stands for all of a server's tools where no grant is needed or one is taken away, and grants none.
+func TestGrantOfServers(t *testing.T) {
+	cat := testCatalog()
+	for _, n := range []string{"fs_read", "fs_write", "web_get"} {
+		cat.Tools = append(cat.Tools, spec.ToolInfo{Name: n})
+	}
+	cat.Servers = []Preset{{"fs", []string{"fs_read", "fs_write"}}, {"web", []string{"web_get"}}}
+	list := func(s string) *[]string { f := strings.Fields(s); return &f }
+	for _, c := range []struct {
+		name               string
+		agent              spec.Agent
+		want, codes, hints string
+	}{
+		{name: "registering is no grant"},
+		{name: "all of a server", agent: spec.Agent{CustomTools: []string{"fs/*"}}, want: "fs_read:customTools fs/*, fs_write:customTools fs/*"},
+		{name: "but one", agent: spec.Agent{CustomTools: []string{"fs/*"}, DisallowedTools: []string{"fs_write"}}, want: "fs_read:customTools fs/*"},
+		{name: "one by name, all besides", agent: spec.Agent{CustomTools: []string{"fs_read", "fs/*"}}, want: "fs_read:customTools, fs_write:customTools fs/*"},
+		{name: "a grant by name", agent: spec.Agent{ToolPreset: "readonly", Tools: list("web_get")}, want: "file_read:toolPreset readonly, grep:toolPreset readonly, glob:toolPreset readonly, web_get:tools"},
+		{name: "a server taken away", agent: spec.Agent{Tools: list("grep web_get"), DisallowedTools: []string{"web/*"}}, want: "grep:tools", codes: "tool-both-allowed-and-disallowed"},
+		{name: "no grant of a server", agent: spec.Agent{Tools: list("fs/*")}, codes: "unknown-tool", hints: "customTools"},
+		{name: "no such server", agent: spec.Agent{CustomTools: []string{"fz/*"}}, codes: "unknown-tool", hints: "did you mean fs?"},
+	} {
+		g, ds := Grant(cat, &c.agent, "", "agents[0]")
+		var got, codes, hints []string
+		for _, t := range g.Tools {
+			got = append(got, t.Name+":"+t.GrantedBy)
+		}
+		for _, d := range ds {
+			codes, hints = append(codes, d.Code), append(hints, d.Hint)
+		}
+		if diff := cmp.Diff([]string{c.want, c.codes}, []string{strings.Join(got, ", "), strings.Join(codes, " ")}); diff != "" || !strings.Contains(strings.Join(hints, " "), c.hints) {
+			t.Errorf("%s: %v\n%s", c.name, hints, diff)
+		}
+	}
+}

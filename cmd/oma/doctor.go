@@ -202,7 +202,28 @@ func (a *app) ofTeam(d *diagnosis, c *compiled) {
 	}
 	w.providers(d, c)
 	w.ownTools(d)
+	w.servers(d)
 	w.externals(d)
+}
+
+// servers says which programs MCP servers are, and whom the team would ask.
+func (w *wiring) servers(d *diagnosis) {
+	for _, name := range slices.Sorted(maps.Keys(w.plan.MCPServers)) {
+		s := w.plan.MCPServers[name].MCPServer
+		if s.URL != "" {
+			d.add(finding{"server " + name, notTried, false, s.URL + "  no connection is opened"})
+			continue
+		}
+		needed := slices.ContainsFunc(w.plan.Agents, func(ag spec.PlanAgent) bool {
+			return w.atWork(ag.Name) && slices.Contains(runtime.ServersOf(w.plan, &ag), name)
+		})
+		path, err := process.Find(w.serverProgram(&s), w.serverFolder(&s), w.app.getenv("PATH"))
+		if err != nil {
+			d.add(finding{"server " + name, absent, needed, err.Error()})
+			continue
+		}
+		d.add(finding{"server " + name, found, needed, path})
+	}
 }
 
 // externals says which programs work in models' places.

@@ -119,16 +119,25 @@ func (w *wiring) serverOptions(s *spec.MCPServer, env, headers map[string]string
 	if s.URL != "" {
 		return o
 	}
+	o.Command = append([]string{w.serverProgram(s)}, s.Args...)
+	o.Env, o.Dir = process.Environment(w.app.lookup, env), w.serverFolder(s)
+	return o
+}
+
+// serverProgram is a path where the command has a slash, else a name.
+func (w *wiring) serverProgram(s *spec.MCPServer) string {
 	program := filepath.FromSlash(s.Command)
 	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
 		program = filepath.Join(w.dir, program)
 	}
-	o.Command = append([]string{program}, s.Args...)
-	o.Env = process.Environment(w.app.lookup, env)
-	if o.Dir = filepath.FromSlash(s.Cwd); !filepath.IsAbs(o.Dir) {
-		o.Dir = filepath.Join(w.dir, o.Dir)
+	return program
+}
+
+func (w *wiring) serverFolder(s *spec.MCPServer) string {
+	if dir := filepath.FromSlash(s.Cwd); filepath.IsAbs(dir) {
+		return dir
 	}
-	return o
+	return filepath.Join(w.dir, filepath.FromSlash(s.Cwd))
 }
 
 // starts says that programs of others are started, which could read what this one has open.

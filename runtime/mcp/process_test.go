@@ -58,7 +58,8 @@ func misbehave(how string) {
 	case "closes its output":
 		f.call = func(*fake, string, string, string) string {
 			os.Stdout.Close()
-			select {}
+			time.Sleep(time.Hour)
+			return ""
 		}
 	case "has children", "ends before its children":
 		child := exec.Command("sleep", "600")
@@ -75,7 +76,7 @@ func misbehave(how string) {
 	case "will not end":
 		signal.Ignore(syscall.SIGTERM)
 		f.serve(os.Stdin, os.Stdout)
-		select {}
+		time.Sleep(time.Hour)
 	}
 	f.serve(os.Stdin, os.Stdout)
 }
