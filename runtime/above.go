@@ -147,6 +147,7 @@ func (b *bounds) reach(p *spec.Policy) {
 		}
 		if a.Backend != nil {
 			b.command(p, a.Backend.Command, spec.Path("agents").Index(i).Key("backend").Key("command"))
+			b.loads(p, sortedKeys(a.Backend.Env), spec.Path("agents").Index(i).Key("backend").Key("env"))
 		}
 	}
 	for _, name := range sortedKeys(b.plan.MCPServers) {
@@ -155,6 +156,7 @@ func (b *bounds) reach(p *spec.Policy) {
 			b.origin(p, s.URL, "MCP servers", at.Key("url"))
 		} else {
 			b.command(p, s.Command, at.Key("command"))
+			b.loads(p, sortedKeys(s.Env), at.Key("env"))
 		}
 	}
 }
@@ -197,6 +199,18 @@ func (b *bounds) tool(p *spec.Policy, name string) {
 	}
 	if len(t.Command) > 0 {
 		b.command(p, t.Command[0], at.Key("command").Index(0))
+		b.loads(p, t.Credentials, at.Key("credentials"))
+	}
+}
+
+// loads refuses variables that decide what a program is, or what it runs beside itself.
+func (b *bounds) loads(p *spec.Policy, names []string, at spec.Path) {
+	for _, name := range names {
+		upper := strings.ToUpper(name)
+		if p.Limits.Commands != nil && (strings.HasPrefix(upper, "LD_") || strings.HasPrefix(upper, "DYLD_") || strings.HasPrefix(upper, "GIT_") ||
+			slices.Contains([]string{"PATH", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS"}, upper)) {
+			b.diags.Errorf("policy-command", at, "policy %q bounds the programs that a team may start, and %s decides what a program loads (limits.commands)", p.Name, name).Hint = "leave the variable out"
+		}
 	}
 }
 

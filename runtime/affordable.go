@@ -148,7 +148,7 @@ func enforcement(p *spec.Plan) []spec.Control {
 			add("gates", spec.NotEnforceable, "no gate is declared")
 		}
 		switch {
-		case shell && Walled(a.ShellExecutor):
+		case shell && Walled(a.ShellExecutor) && a.Containment != "none" && !a.StartsBesideShell(p):
 			walls(&a, add)
 		case shell:
 			add("containment", spec.NotEnforceable, "bash runs anywhere the user may")
@@ -213,11 +213,12 @@ func external(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 	}
 }
 
-// NotEnforced gives the agents at work for which a control is not enforced.
+// NotEnforced gives the agents at work for which a control is not enforced, whatever the plan says of that: a saved plan is a
+// file like any other.
 func NotEnforced(p *spec.Plan, control string) []spec.Control {
 	var out []spec.Control
 	working := workingAgents(p)
-	for _, c := range p.Enforcement {
+	for _, c := range enforcement(p) {
 		if working[c.Agent] && c.Control == control && c.Level != spec.Enforced {
 			out = append(out, c)
 		}

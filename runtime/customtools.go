@@ -22,7 +22,7 @@ func (c *compiler) customTools() {
 	for _, name := range sortedKeys(c.team.CustomTools) {
 		t, at := c.team.CustomTools[name], spec.Path("customTools").Key(name)
 		t.InputSchema, t.OutputSchema = spec.CompactSchema(t.InputSchema), spec.CompactSchema(t.OutputSchema)
-		if _, taken := c.o.Catalog.Tool(name); taken {
+		if _, taken := c.o.Catalog.Tool(name); taken || name == spec.PermissionTool {
 			d := c.diags.Errorf("custom-tool-name", at, "%q is a built-in tool", name)
 			d.OnKey, d.Hint = true, "give the team's own tool another name"
 			continue

@@ -295,6 +295,10 @@ func TestGate(t *testing.T) {
 
 func TestSavedPlan(t *testing.T) {
 	p := governed(t)
+	p.Enforcement = enforcement(p)
+	if err := SealPlan(p); err != nil {
+		t.Fatal(err)
+	}
 	b, err := p.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -318,6 +322,12 @@ func TestSavedPlan(t *testing.T) {
 		if _, err := ReadPlan([]byte(bad)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
+	}
+	for i := range p.Enforcement {
+		p.Enforcement[i].Level = spec.Enforced
+	}
+	if left := NotEnforced(p, "gates"); len(left) != 2 {
+		t.Errorf("a plan is believed what it promises: %v", left)
 	}
 }
 

@@ -91,7 +91,7 @@ func (q *ruled) call(d *spec.DecisionRecord) {
 		q.broken(hintReceipt, "decision %d is gated where its plan has no gates, or the other way round", d.Seq)
 		return
 	}
-	if d.ToolName != spec.PermissionTool && !follows(d, q.plan.Gates.Default != spec.ActionDeny) && mayFollow(d) {
+	if a := q.agents[d.Agent]; (a == nil || !a.Backend.Asks()) && !follows(d, q.plan.Gates.Default != spec.ActionDeny) && mayFollow(d) {
 		q.broken(hintReceipt, "decision %d does not follow from what its rules said and the plan's default", d.Seq)
 	}
 	var marks []string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -317,7 +318,7 @@ func (g *guard) lasting(e *core.Effect) bool {
 // reads runs again, and so does one that is idempotent; of any other nobody here can know, so a person is asked.
 func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	if e.Kind == core.ModelCall {
-		return core.Result{Unsure: true, Err: &spec.ErrorInfo{Kind: "framework", Code: "AGENT_NOT_REPEATED",
+		return core.Result{Unsure: !g.remembers(e.AgentName), Err: &spec.ErrorInfo{Kind: "framework", Code: "AGENT_NOT_REPEATED",
 			Message: "not started again: the run ended while this agent was at work, so it may have done its work"}}, g.external(e)
 	}
 	tool := g.agents[e.AgentName].tools[e.Call.Name]
@@ -326,6 +327,18 @@ func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	}
 	g.use(e.ID, nil)
 	return core.Result{Unsure: true, Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
+}
+
+// remembers says that what an external agent was let do would matter to its later requests: rules over them set marks, or read
+// history. What it was let do before its run was killed is in no log, so such an agent is not started again.
+func (g *guard) remembers(agent string) bool {
+	parts := g.agents[agent]
+	if parts == nil || !parts.agent.Backend.Asks() {
+		return false
+	}
+	return g.rules.ReadsHistory(agent) || slices.ContainsFunc(g.plan.Gates.Rules, func(r spec.PlanRule) bool {
+		return r.Mark != "" && policies.Covers(&r, agent, spec.PermissionTool)
+	})
 }
 
 // external says that a program works in the place of the effect's model.

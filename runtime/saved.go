@@ -131,8 +131,12 @@ func namedBy(p *spec.Plan) []named {
 // otherTools finds tools of which a plan says something else than this program, or than the plan itself where it declares
 // the tool.
 func otherTools(p *spec.Plan, known []spec.ToolInfo) (why []string) {
-	known = slices.Concat(known, ToolsOf(p))
+	all := slices.Concat(known, ToolsOf(p))
 	for _, a := range p.Agents {
+		known := all
+		if a.Backend.Asks() {
+			known = []spec.ToolInfo{permission(a.Backend)}
+		}
 		for _, g := range a.Tools {
 			if !slices.ContainsFunc(known, func(t spec.ToolInfo) bool { return plain(t) == plain(g.ToolInfo) }) {
 				why = append(why, fmt.Sprintf("the plan says something else of tool %q than this program", g.Name))

@@ -146,9 +146,14 @@ type PlanAgent struct {
 
 // Starts says that the agent, or some tool of it, starts programs, which reach whatever the user may.
 func (a *PlanAgent) Starts(p *Plan) bool {
+	return a.Has("bash") || a.StartsBesideShell(p)
+}
+
+// StartsBesideShell is Starts without bash, which can be kept in.
+func (a *PlanAgent) StartsBesideShell(p *Plan) bool {
 	return a.Backend != nil || slices.ContainsFunc(a.Tools, func(g Grant) bool {
 		server, _, _ := p.ServerOf(g.Name)
-		return g.Name == "bash" || p.CustomTools[g.Name].Command != nil || p.MCPServers[server].Command != ""
+		return p.CustomTools[g.Name].Command != nil || p.MCPServers[server].Command != ""
 	})
 }
 

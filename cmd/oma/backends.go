@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/open-multi-agent/oma/policies/tools"
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/external"
 	"github.com/open-multi-agent/oma/runtime/process"
@@ -50,10 +49,15 @@ func (w *wiring) startable(a *spec.PlanAgent) error {
 	return nil
 }
 
+// program finds a program that the team names. A name without a slash is looked for in the PATH of whoever runs oma: which one
+// it is must not be the team's to say.
+func (w *wiring) program(name string) (string, error) {
+	return process.Find(name, w.dir, process.Variable(process.Environment(w.app.lookup, nil), "PATH"))
+}
+
 // found looks for an external agent's program where it will be looked for when it is started.
 func (w *wiring) found(a *spec.PlanAgent) (string, error) {
-	declared, _ := tools.Resolve(a.Backend.Env, w.credentials[a.Name]) // what is missing is said when it is opened
-	return process.Find(a.Backend.Command, w.dir, process.Variable(process.Environment(w.app.lookup, declared), "PATH"))
+	return w.program(a.Backend.Command)
 }
 
 // asModel answers as a model does: what it wrote is its one answer. It reports no usage.

@@ -120,7 +120,7 @@ func (w *wiring) serverOptions(s *spec.MCPServer, env, headers map[string]string
 		return o
 	}
 	o.Command = append([]string{w.serverProgram(s)}, s.Args...)
-	o.Env, o.Dir = process.Environment(w.app.lookup, env), w.serverFolder(s)
+	o.Env, o.Dir, o.Path = process.Environment(w.app.lookup, env), w.serverFolder(s), w.app.getenv("PATH")
 	return o
 }
 

@@ -41,7 +41,7 @@ func (t *tool) run(ctx context.Context, template *tools.Command, env []string, c
 	if base == "" {
 		base = t.Dir
 	}
-	program, err := process.Find(template.Program, base, process.Variable(env, "PATH"))
+	program, err := process.Find(template.Program, base, process.Variable(process.Environment(t.Env, nil), "PATH")) // the team's own does not decide which one it is
 	if err != nil {
 		return t.failed("%v", err)
 	}

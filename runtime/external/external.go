@@ -45,6 +45,7 @@ const (
 type Process struct {
 	o        Options
 	env      []string
+	path     string // where programs are looked for: the env of a team does not decide that
 	commands process.Runner
 }
 
@@ -79,7 +80,7 @@ func New(o Options) (*Process, error) {
 	if o.Grace == 0 {
 		o.Grace = defaultGrace
 	}
-	return &Process{o: o, env: process.Environment(o.Env, declared)}, nil
+	return &Process{o: o, env: process.Environment(o.Env, declared), path: process.Variable(process.Environment(o.Env, nil), "PATH")}, nil
 }
 
 var inputs = []string{"", "stdin", "argument", "none"}
@@ -118,7 +119,7 @@ func (p *Process) Prompt(ctx context.Context, text string) (Reply, error) {
 func (p *Process) command(text string) (process.Command, process.Limits, error) {
 	b := &p.o.Backend
 	limits := process.Limits{Timeout: time.Duration(b.Timeout), Grace: p.o.Grace, Keep: keepStderr, MaxStdout: maxAnswer}
-	program, err := process.Find(b.Command, p.o.Base, process.Variable(p.env, "PATH"))
+	program, err := process.Find(b.Command, p.o.Base, p.path)
 	if err != nil {
 		return process.Command{}, limits, p.fail("validation", false, "cannot be started: %v", err)
 	}

@@ -23,6 +23,7 @@ type Options struct {
 	Command []string // a program and its arguments; it speaks on its standard streams
 	Dir     string   // where it runs, absolute
 	Env     []string // all of its environment, as NAME=VALUE; nil: none
+	Path    string   // the folders in which a program without a slash is looked for, as PATH has them
 
 	URL string // of a server that speaks streamable HTTP
 	// Headers go with each request to URL's origin. They are the values themselves, not where to find them.
@@ -119,7 +120,7 @@ func (c *Client) transport() (sdk.Transport, error) {
 		c.stop = d.cut
 		return d.transport(c.o.URL), nil
 	}
-	program, err := process.Find(c.o.Command[0], c.o.Dir, process.Variable(c.o.Env, "PATH"))
+	program, err := process.Find(c.o.Command[0], c.o.Dir, c.o.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func TestOpenFails(t *testing.T) {
 
 // MC-05: a server that never answers is given up, named, and gone afterwards.
 func TestMC05SilentProgram(t *testing.T) {
-	o := Options{Command: []string{"sh", "-c", "echo $$ > pid; exec sleep 600"}, Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}, RequestTimeout: 300 * time.Millisecond}
+	o := Options{Command: []string{"sh", "-c", "echo $$ > pid; exec sleep 600"}, Dir: t.TempDir(), Path: os.Getenv("PATH"), Env: []string{"PATH=" + os.Getenv("PATH")}, RequestTimeout: 300 * time.Millisecond}
 	_, err := Open(t.Context(), "slow", o)
 	if err == nil || err.Error() != `MCP server "slow": no answer to initialize within 300ms` {
 		t.Fatalf("got %v", err)

@@ -31,6 +31,9 @@ func (b *bubblewrapped) Wrap(c process.Command) (process.Command, func(process.O
 // child a session without a terminal, and in that session's group it is killed with all the others.
 func (b *bubblewrapped) walls(folders []string) []string {
 	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"}
+	for _, dir := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} { // the kernel's own, which root writes without any capability
+		args = append(args, "--ro-bind-try", dir, dir)
+	}
 	for _, dir := range []string{"/tmp", "/run"} { // where services have their sockets
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 			args = append(args, "--tmpfs", dir)

@@ -104,6 +104,8 @@ var breakouts = []string{
 	`umount -l / && echo mine > $OUT/file`, `attack setns /proc/$US/ns/mnt && echo mine > $OUT/file`, `attack setns /proc/1/ns/mnt`,
 	`attack disk $OUT`, `nsenter -t 1 -m bash -c "echo mine > $OUT/file"`, `sudo -n bash -c "echo mine > $OUT/file"`,
 	`chroot / bash -c "echo mine > $OUT/file"`, `echo mine > /proc/$PPID/root$OUT/file`, `echo mine > /proc/1/root$OUT/file`, `setpriv --reuid 65534 --clear-groups bash -c "echo mine > $OUT/new"`,
+	// into the kernel: what is opened so would be written by root without any capability
+	`: >> /proc/sys/kernel/core_pattern`, `: >> /proc/sysrq-trigger`,
 	// into other processes
 	`attack ptrace $US`, `cat /proc/$US/environ`, `cat /proc/$PPID/environ | grep -q OMA_TEST`, `echo mine > /proc/$US/mem`, `ls -l /proc/$US/fd/`,
 	`kill -0 $US`, `kill -CONT $US`,

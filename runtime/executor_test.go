@@ -1,0 +1,81 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/open-multi-agent/oma/runtime/core"
+	"github.com/open-multi-agent/oma/spec"
+)
+
+// What bash is kept in keeps in nothing else: the map tells the weakest of all that an agent's tools can do.
+func TestWallsHoldBashAlone(t *testing.T) {
+	level := func(change func(*spec.Plan, *spec.PlanAgent)) string {
+		p := &spec.Plan{Agents: []spec.PlanAgent{{Name: "a", Cwd: "work", Tools: []spec.Grant{{ToolInfo: spec.ToolInfo{Name: "bash"}}},
+			ShellExecutor: &spec.ShellExecutor{Kind: "bubblewrap"}}}}
+		change(p, &p.Agents[0])
+		for _, c := range enforcement(p) {
+			if c.Control == "containment" {
+				return c.Level
+			}
+		}
+		return ""
+	}
+	no := false
+	for name, c := range map[string]struct {
+		change func(*spec.Plan, *spec.PlanAgent)
+		want   string
+	}{
+		"bash":                {func(*spec.Plan, *spec.PlanAgent) {}, spec.Enforced},
+		"landlock":            {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Kind = "landlock" }, spec.Observed},
+		"not required":        {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Required = &no }, spec.NotEnforceable},
+		"file tools anywhere": {func(_ *spec.Plan, a *spec.PlanAgent) { a.Containment = "none" }, spec.NotEnforceable},
+		"a command beside": {func(p *spec.Plan, a *spec.PlanAgent) {
+			p.CustomTools = map[string]spec.CustomTool{"esc": {Command: []string{"sh"}}}
+			a.Tools = append(a.Tools, spec.Grant{ToolInfo: spec.ToolInfo{Name: "esc"}})
+		}, spec.NotEnforceable},
+	} {
+		if got := level(c.change); got != c.want {
+			t.Errorf("%s: containment %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Where a policy bounds the programs that a team may start, the team does not decide what they load.
+func TestWhatDecidesAProgram(t *testing.T) {
+	p := &spec.Plan{Agents: []spec.PlanAgent{{Name: "a", Backend: &spec.Backend{Kind: "process", Command: "git", Env: map[string]spec.Variable{
+		"PATH": {Value: "/x"}, "LD_PRELOAD": {Value: "/x"}, "MODE": {Value: "x"}}}}}}
+	b := bounds{plan: p}
+	b.hold(&spec.Policy{Name: "org", Limits: &spec.Limits{Commands: &[]string{"git"}}})
+	var got []string
+	for _, d := range b.diags {
+		got = append(got, d.Code+" "+d.Message)
+	}
+	if text := strings.Join(got, "\n"); len(got) != 2 || !strings.Contains(text, "LD_PRELOAD") || !strings.Contains(text, "PATH") {
+		t.Errorf("%q", got)
+	}
+}
+
+// An agent whose earlier requests matter to its later ones is not started again: what it was let do before is in no log.
+func TestAnAgentThatIsRememberedIsNotRestarted(t *testing.T) {
+	marks := over("reads", `input.kind == "read"`, "warn")
+	marks.Mark = "secret"
+	for name, c := range map[string]struct {
+		plan *spec.Plan
+		asks bool
+	}{
+		"no marks": {hybrid(over("reads", `input.kind == "read"`, "warn")), true},
+		"marks":    {hybrid(marks), false},
+		"history":  {hybrid(over("twice", `history.size() > 1`, "deny")), false},
+	} {
+		set, err := rulesOf(c.plan, ToolsOf(c.plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &guard{plan: c.plan, rules: set, agents: map[string]*agentParts{"a1": {agent: &c.plan.Agents[0]}}}
+		e := &core.Effect{Kind: core.ModelCall, AgentName: "a1"}
+		if res, known := g.unsure(e); !known || res.Unsure != c.asks || res.Err == nil || res.Err.Code != "AGENT_NOT_REPEATED" {
+			t.Errorf("%s: %+v, %t", name, res, known)
+		}
+	}
+}
