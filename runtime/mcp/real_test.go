@@ -54,7 +54,7 @@ func reach(t *testing.T, o Options) (*Client, map[string]runtime.Tool) {
 
 func child(t *testing.T, command ...string) Options {
 	t.Helper()
-	return Options{Command: command, Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}}
+	return Options{Command: command, Dir: t.TempDir(), Path: os.Getenv("PATH"), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}}
 }
 
 func TestRealEverything(t *testing.T) {
