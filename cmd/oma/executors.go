@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/runtime/sandbox"
@@ -28,6 +32,18 @@ func (w *wiring) wallIn(ctx context.Context, run string) error {
 	return nil
 }
 
+// wallsDown closes what keeps commands in, once no tool is open any more. An error says that something may go on.
+func (w *wiring) wallsDown() error {
+	var errs []error
+	for _, agent := range slices.Sorted(maps.Keys(w.executors)) {
+		if err := w.executors[agent].Close(); err != nil {
+			errs = append(errs, fmt.Errorf("agent %q: %w [shell-executor]", agent, err))
+		}
+	}
+	w.executors = nil
+	return errors.Join(errs...)
+}
+
 func (w *wiring) executor(ctx context.Context, a *spec.PlanAgent, run string) (sandbox.Executor, error) {
 	dir := w.folder(a)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -43,12 +59,13 @@ func (w *wiring) executor(ctx context.Context, a *spec.PlanAgent, run string) (s
 		return nil, err
 	}
 	why := x.Why(ctx)
-	switch {
-	case why == nil:
+	if why == nil {
 		return x, nil
-	case runtime.Walled(a.ShellExecutor):
-		return nil, why
+	}
+	bare := sandbox.Unheld(x, why)
+	if err := x.Close(); err != nil || runtime.Walled(a.ShellExecutor) {
+		return nil, errors.Join(why, err)
 	}
 	w.app.say("warning: agent %q: bash runs without a sandbox: %v", a.Name, why)
-	return sandbox.Unheld(x, why), nil
+	return bare, nil
 }

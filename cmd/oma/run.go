@@ -34,7 +34,9 @@ func (s *execution) perform(ctx context.Context, ceilings spec.Budgets) error {
 	res, err := s.drive(ctx, ceilings)
 	path := ""
 	if res != nil {
-		path, err = s.keep(append(res.Bytes, '\n'))
+		var lost error
+		path, lost = s.keep(append(res.Bytes, '\n'))
+		err = errors.Join(err, lost)
 	}
 	// The run was driven: where it stands is recorded also when ctx has ended.
 	err = errors.Join(err, s.settle(context.WithoutCancel(ctx), res))
@@ -201,7 +203,14 @@ func (s *execution) protect(state string) error {
 }
 
 // drive runs the plan, with signals, the log and the progress around it.
-func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.Result, error) {
+func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (res *runtime.Result, err error) {
+	ended := s.past != nil && s.past.Ended // what has ended is told, and starts nothing
+	defer func() { err = errors.Join(err, s.wiring.wallsDown()) }()
+	if !ended {
+		if err := s.wiring.wallIn(ctx, s.id); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.open(ctx, ceilings); err != nil {
 		return nil, err
 	}
@@ -212,11 +221,8 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (*runtime.
 	if err != nil {
 		return nil, err
 	}
-	if s.past == nil || !s.past.Ended { // what has ended is told, and calls nothing
+	if !ended {
 		s.wiring.serve(log)
-	}
-	if err := s.wiring.wallIn(ctx, s.id); err != nil {
-		return nil, err
 	}
 	sig := s.app.watchSignals(ctx, s.f.grace, s.interrupted)
 	defer sig.stop()

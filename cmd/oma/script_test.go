@@ -24,26 +24,37 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, programs())
 }
 
-// TestScripts runs one user story a file.
+// TestScripts runs one user story a file. Each has the folder above its own to itself: what runs leave goes there, beside what
+// is under review, and two stories may call it by one name.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "../../testdata/script",
-		UpdateScripts:       *update,
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"declare": declare, "ends": ends, "forge": forge, "jsonlines": jsonlines,
-			"keep": keep, "keypair": keypair, "mcpserver": mcpserver,
-			"mockserver": mockserver, "reproduced": reproduced, "toolserver": toolserver, "value": value, "waitfor": waitfor},
-		Setup: func(env *testscript.Env) error {
-			// Nothing of whoever runs the tests is seen. What runs leave goes beside the script's folder, since a log
-			// that grows in a folder under review would be a change of it.
-			home := env.WorkDir + "-home"
-			env.Setenv("HOME", home)
-			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
-			env.Setenv("NO_COLOR", "1")
-			return nil
-		},
-	})
+	files, err := filepath.Glob("../../testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scripts: %v", err)
+	}
+	for _, file := range files {
+		testscript.Run(t, testscript.Params{
+			Files:               []string{file},
+			UpdateScripts:       *update,
+			RequireExplicitExec: true,
+			RequireUniqueNames:  true,
+			Cmds: map[string]func(*testscript.TestScript, bool, []string){"declare": declare, "ends": ends, "forge": forge, "jsonlines": jsonlines,
+				"keep": keep, "keypair": keypair, "mcpserver": mcpserver,
+				"mockserver": mockserver, "reproduced": reproduced, "toolserver": toolserver, "value": value, "waitfor": waitfor},
+			Setup: surroundings,
+		})
+	}
+}
+
+// surroundings give a script a home of its own, so that nothing of whoever runs the tests is seen.
+func surroundings(env *testscript.Env) error {
+	home := env.WorkDir + "-home"
+	env.Setenv("HOME", home)
+	env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
+	env.Setenv("NO_COLOR", "1")
+	if keep := flag.Lookup("testwork"); keep == nil || keep.Value.String() != "true" {
+		env.Defer(func() { os.RemoveAll(filepath.Dir(env.WorkDir)) })
+	}
+	return nil
 }
 
 // ends runs a program and holds its exit code against the first argument: ends CODE PROGRAM [ARGUMENT…].

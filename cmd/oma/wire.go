@@ -156,7 +156,7 @@ func (w *wiring) Open(ctx context.Context, a *spec.PlanAgent) (all []runtime.Too
 		o := builtin.Options{Dir: w.folder(a), Create: true, Contained: a.Containment != "none", Protected: w.protected,
 			Locks: w.locks, Env: w.app.lookup, Redact: w.redactor.Text}
 		if x := w.executors[a.Name]; x != nil {
-			o.Executor, opened = x, append(opened, x) // it is closed after the tools
+			o.Executor = x
 		}
 		tools, c, err := builtin.Open(o, builtins)
 		if err != nil {
