@@ -108,10 +108,9 @@ func encoded(schema map[string]any) spec.Schema {
 func PlanSubject(p *spec.Plan) map[string]any {
 	by := p.ByName()
 	tasks, agents, some := []any{}, []any{}, false
-	working := map[string]bool{}
+	working := p.Working()
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		working[t.Assignee] = true
 		some = some || consequential(by[t.Assignee])
 		tasks = append(tasks, taskMembers(t, by[t.Assignee]))
 	}

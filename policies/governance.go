@@ -206,8 +206,24 @@ func (c *conclude) independence() {
 			}
 		}
 	}
+	c.asked()
 	if c.g.Independence.DifferentModel {
 		c.differentModels()
+	}
+}
+
+// asked finds roles that worked for each other: what one asks of the other is no review by either.
+func (c *conclude) asked() {
+	roles := map[string]string{}
+	for _, t := range c.r.Tasks {
+		roles[t.ID] = t.Assignee
+	}
+	for _, d := range c.r.Delegations {
+		root, _, _ := strings.Cut(d.ID, "/")
+		role := roles[root]
+		if d.StartedAt != "" && role != d.Assignee && slices.Contains(c.g.RequiredRoles, role) && slices.Contains(c.g.RequiredRoles, d.Assignee) {
+			c.add("independence", "%q worked for %q, in its task", d.Assignee, role)
+		}
 	}
 }
 

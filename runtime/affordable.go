@@ -26,7 +26,7 @@ func (c *compiler) budgets() {
 
 // priced refuses a model without a price under a cost ceiling: it would count as free.
 func (c *compiler) priced() {
-	working := workingAgents(c.plan)
+	working := c.plan.Working()
 	for i := range c.plan.Agents {
 		p := &c.plan.Agents[i]
 		if p.Provider == "" || !working[p.Name] {
@@ -86,6 +86,9 @@ func worstCase(p *spec.Plan) spec.WorstCase {
 		} else {
 			cost = spec.AddCapped(cost, price.Cost(spec.Usage{Input: capped(turns, window-out), Output: capped(turns, out)}))
 		}
+	}
+	if p.Delegation != nil {
+		known, w.Reason = false, "agents may delegate"
 	}
 	if known && len(p.Tasks) > 0 {
 		w.Tokens = &tokens
@@ -217,19 +220,11 @@ func external(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 // file like any other.
 func NotEnforced(p *spec.Plan, control string) []spec.Control {
 	var out []spec.Control
-	working := workingAgents(p)
+	working := p.Working()
 	for _, c := range enforcement(p) {
 		if working[c.Agent] && c.Control == control && c.Level != spec.Enforced {
 			out = append(out, c)
 		}
 	}
 	return out
-}
-
-func workingAgents(p *spec.Plan) map[string]bool {
-	working := map[string]bool{}
-	for _, t := range p.Tasks {
-		working[t.Assignee] = true
-	}
-	return working
 }

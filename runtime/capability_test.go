@@ -30,7 +30,8 @@ func TestCapabilityOf(t *testing.T) {
 	for _, a := range c.Tools {
 		got = append(got, fmt.Sprint(a.Name, " ", a.Granted, " ", a.By, " ", a.Default, " ", a.Permits))
 	}
-	want := []string{"bash true tools deny [rule ours rule hers]", "grep true tools deny []", "glob false removed by disallowedTools  []", "file_read false nothing grants it  []"}
+	want := []string{"bash true tools deny [rule ours rule hers]", "grep true tools deny []", "glob false removed by disallowedTools  []", "file_read false nothing grants it  []",
+		"delegate_to_agent false nothing grants it  []"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

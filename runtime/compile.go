@@ -44,6 +44,9 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.plan = &spec.Plan{Envelope: spec.Envelope{APIVersion: spec.APIVersion, Kind: spec.KindPlan}, PlanOnly: true,
 		GovernanceConclusion: spec.NotApplicable, Team: spec.PlanTeam{Name: b.Team.Name, Path: path.Base(b.TeamFile.Path), Digest: b.TeamFile.Digest},
 		Governance: b.Team.Governance, Budgets: b.Team.Budgets, Scheduling: b.Team.Scheduling, Release: b.Team.Release.Require}
+	if m := b.Team.SharedMemory; m != nil && !m.Off {
+		c.plan.SharedMemory = m
+	}
 	if c.plan.Scheduling.MaxConcurrency == 0 {
 		c.plan.Scheduling.MaxConcurrency = defaultConcurrency
 	}
@@ -60,6 +63,7 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.unusedServers()
 	c.governance()
 	c.topology()
+	c.delegation()
 	c.lower()
 	c.gates()
 	c.approvals()
@@ -349,6 +353,7 @@ func (c *compiler) flags() []string {
 // CheckPolicy gives the problems of a policy by itself: its rules are held against the tools they name, or against all
 // tools, and its limits against what a limit can be.
 func CheckPolicy(p *spec.Policy, known []spec.ToolInfo) spec.Diagnostics {
+	known = anyTeam(known)
 	g := spec.PlanGates{Declared: true, Default: spec.ActionDeny}
 	for i, r := range p.Rules {
 		g.Rules = append(g.Rules, spec.PlanRule{Rule: r, Source: "file " + p.Name, Path: spec.Path("rules").Index(i)})

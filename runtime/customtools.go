@@ -15,6 +15,7 @@ import (
 // customTools checks the team's own tools and puts them beside the ones there are.
 func (c *compiler) customTools() {
 	c.catalog = policies.Catalog{Tools: slices.Clone(c.o.Catalog.Tools), Presets: c.o.Catalog.Presets}
+	c.catalog.Tools = append(c.catalog.Tools, c.delegateTool())
 	if len(c.team.CustomTools) == 0 {
 		return
 	}
@@ -22,7 +23,7 @@ func (c *compiler) customTools() {
 	for _, name := range sortedKeys(c.team.CustomTools) {
 		t, at := c.team.CustomTools[name], spec.Path("customTools").Key(name)
 		t.InputSchema, t.OutputSchema = spec.CompactSchema(t.InputSchema), spec.CompactSchema(t.OutputSchema)
-		if _, taken := c.o.Catalog.Tool(name); taken || name == spec.PermissionTool {
+		if _, taken := c.o.Catalog.Tool(name); taken || name == spec.PermissionTool || name == spec.DelegateTool {
 			d := c.diags.Errorf("custom-tool-name", at, "%q is a built-in tool", name)
 			d.OnKey, d.Hint = true, "give the team's own tool another name"
 			continue
@@ -76,7 +77,8 @@ func (c *compiler) secretsInPlan(h *spec.HTTPTool, at spec.Path) {
 	}
 }
 
-// ToolsOf gives the tools of a plan that are not built in, as rules see them: the team's own, and those of its servers.
+// ToolsOf gives the tools of a plan that depend on it, as rules see them: the team's own, those of its servers, and that by
+// which its agents delegate.
 func ToolsOf(p *spec.Plan) []spec.ToolInfo {
 	var out []spec.ToolInfo
 	for _, name := range sortedKeys(p.CustomTools) {
@@ -84,6 +86,7 @@ func ToolsOf(p *spec.Plan) []spec.ToolInfo {
 		out = append(out, tools.Info(name, &t))
 	}
 	out = append(out, serverTools(p)...)
+	out = append(out, delegateTo(p.Agents))
 	for i := range p.Agents {
 		if b := p.Agents[i].Backend; b.Asks() {
 			return append(out, permission(b))
@@ -95,7 +98,7 @@ func ToolsOf(p *spec.Plan) []spec.ToolInfo {
 // ownTools asks that what an agent has without a grant is no built-in tool, which needs one.
 func (c *compiler) ownTools(a *spec.Agent, at spec.Path) {
 	for i, name := range a.CustomTools {
-		if _, builtin := c.o.Catalog.Tool(name); builtin {
+		if _, builtin := c.o.Catalog.Tool(name); builtin || name == spec.DelegateTool {
 			c.diags.Errorf("custom-tool-name", at.Key("customTools").Index(i), "%q is a built-in tool", name).Hint = "name it in tools"
 		}
 	}

@@ -208,7 +208,7 @@ func (e *engine) ask(t *thread, s step) {
 	switch {
 	case e.past.left():
 		e.retell(t, s)
-	case ef.Kind == core.Note:
+	case ef.Kind == core.Note || ef.Kind == core.Memory:
 		e.give(t, ef, core.Result{})
 	case ef.Kind == core.Timer && ef.Delay == 0:
 		e.give(t, ef, core.Result{})
@@ -370,7 +370,8 @@ func (f flow) wait(s step) {
 var (
 	asked    = map[core.Kind]string{core.ModelCall: spec.EventModelAsked, core.ToolCall: spec.EventToolAsked, core.Timer: spec.EventTimerAsked, core.Approval: spec.EventApprovalAsked}
 	answered = map[core.Kind]string{core.ModelCall: spec.EventModelResult, core.ToolCall: spec.EventToolResult, core.Timer: spec.EventTimerResult,
-		core.Judge: spec.EventToolJudged, core.Boundary: spec.EventBoundary, core.Approval: spec.EventApprovalDecision, core.Tree: spec.EventTree, core.Note: spec.EventTaskStatus}
+		core.Judge: spec.EventToolJudged, core.Boundary: spec.EventBoundary, core.Approval: spec.EventApprovalDecision, core.Tree: spec.EventTree, core.Note: spec.EventTaskStatus,
+		core.Memory: spec.EventMemorySet}
 )
 
 func event(kind string, ef *core.Effect) spec.Event {

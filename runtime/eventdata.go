@@ -46,7 +46,11 @@ func (e *engine) data(ef *core.Effect, res *core.Result) any {
 		if e.hide == nil {
 			return ef.Status
 		}
-		return core.TaskStatus{Status: ef.Status.Status, StopReason: ef.Status.StopReason, Cause: e.hide(ef.Status.Cause)}
+		s := *ef.Status
+		s.Cause = e.hide(s.Cause)
+		return s
+	case core.Memory:
+		return ef.Entry
 	case core.Judge:
 		return judgedData{e.hidden(ef.Call.Name), e.hidden(ef.Call.ID), e.clean(res)}
 	case core.Timer:

@@ -126,7 +126,7 @@ func leastQuorum(a *spec.ApprovalRecord) int {
 
 // working gives the agents that had a task, in the order of the tasks.
 func working(r *spec.Receipt) (agents []string) {
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		if !slices.Contains(agents, t.Assignee) {
 			agents = append(agents, t.Assignee)
 		}

@@ -21,10 +21,12 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	}
 	var tokens spec.Usage
 	completed := 0
-	for _, t := range r.Tasks {
+	for i, t := range r.Work() {
 		tokens = tokens.Add(t.Tokens)
 		if t.Status == spec.TaskCompleted {
-			completed++
+			if i < len(r.Tasks) {
+				completed++
+			}
 			if t.StopReason != spec.StopCompleted || t.Turns == 0 || t.ModelCalls == 0 || t.StartedAt == "" {
 				v.broken(hintReceipt, "task %q is called completed without having worked", t.ID)
 			}
@@ -38,6 +40,7 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 	}
 	v.sums(r)
 	v.decisions(r)
+	v.delegations(r)
 	v.reasoned(r)
 	v.approvals(r)
 }
@@ -45,8 +48,10 @@ func (v *GateVerdict) consistent(r *spec.Receipt) {
 // sums adds up again what the receipt says of the whole.
 func (v *GateVerdict) sums(r *spec.Receipt) {
 	var tasks int64
-	for _, t := range r.Tasks {
-		tasks += t.DurationMs
+	for i, t := range r.Work() {
+		if i < len(r.Tasks) {
+			tasks += t.DurationMs
+		}
 		if took, ok := between(t.StartedAt, t.EndedAt); !ok || took != t.DurationMs {
 			v.broken(hintReceipt, "the times of task %q do not make up its duration", t.ID)
 		}
@@ -119,7 +124,8 @@ func (v *GateVerdict) now(r *spec.Receipt, folders map[string]string, tree func(
 func (v *GateVerdict) decisions(r *spec.Receipt) {
 	counted := map[string]spec.CallSums{}
 	assignee := map[string]string{}
-	for _, t := range r.Tasks {
+	work := r.Work()
+	for _, t := range work {
 		assignee[t.ID] = t.Assignee
 	}
 	denied := 0
@@ -150,7 +156,7 @@ func (v *GateVerdict) decisions(r *spec.Receipt) {
 		}
 		counted[d.TaskID] = c
 	}
-	for _, t := range r.Tasks {
+	for _, t := range work {
 		c := counted[t.ID]
 		if c.Failed = t.ToolCalls.Failed; c != t.ToolCalls {
 			v.broken(hintReceipt, "the decisions about the calls of task %q are not the ones its record counts", t.ID)
@@ -195,7 +201,7 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 		return
 	}
 	agents := p.ByName()
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		if a := agents[t.Assignee]; a == nil || t.Provider != a.Provider {
 			v.broken(hintReceipt, "task %q was answered by another provider than in its plan", t.ID)
 			return
@@ -210,6 +216,7 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 			break
 		}
 	}
+	v.depths(r, p)
 	v.rulings(r, p, agents)
 	v.people(r, p)
 	marked := slices.Clone(r.Trees)
@@ -285,7 +292,7 @@ func sameTasks(got []spec.TaskRecord, want []spec.PlanTask) bool {
 func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan, agents map[string]*spec.PlanAgent) {
 	var total spec.USD
 	known := true
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		price, priced := p.Price(agents[t.Assignee])
 		if t.Cost == nil {
 			known = false

@@ -120,7 +120,7 @@ func TestADecisionFollowsFromItsRules(t *testing.T) {
 	seen := rule("marks", `input.text == "a"`, "warn", "team")
 	seen.Mark = "seen"
 	plan := team(2, 1, rule("ask", `input.text == "b"`, "suspend", "team"), rule("deny", `input.text == "c"`, "deny", "team"),
-		rule("mine", `input.text == "a"`, "allow", "team"), rule("theirs", `input.text == "d"`, "warn", "pack p"), others, seen)
+		rule("mine", `input.text == "a"`, "allow", "team"), rule("theirs", `toolName == "echo" && input.text == "d"`, "warn", "pack p"), others, seen)
 	plan.Gates.Default = spec.ActionDeny
 	s := newShift(t, plan, byAgent(map[string]Model{"a1": texts("a", "b", "c", "d"), "a2": says("done")}))
 	s.says("ta1/1/call/2", spec.VerdictReject, "no")

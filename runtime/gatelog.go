@@ -50,8 +50,15 @@ func (v *GateVerdict) log(r *spec.Receipt, in io.Reader) *Past {
 		return nil
 	}
 	before := len(v.Reasons)
-	for _, t := range r.Tasks {
+	known := map[string]bool{}
+	for _, t := range r.Work() {
 		v.task(t, facts.of(t.ID), facts.set.Redacted)
+		known[t.ID] = true
+	}
+	for _, id := range sortedKeys(facts.tasks) {
+		if !known[id] && id != "" {
+			v.broken(hintLog, "the event log has work of %q, which the receipt leaves out", id)
+		}
 	}
 	differs := func(what string, got, want any) {
 		if plain(got) != plain(want) {
@@ -263,6 +270,7 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 		if t.status, t.ended = s.Status, stamp(e.At); s.Status == spec.TaskInProgress && s.StopReason == "" {
 			t.started = t.ended
 		}
+		f.delegated(e.TaskID, &s)
 	case spec.EventModelResult, spec.EventToolResult, spec.EventTree:
 		var res core.Result
 		if err = json.Unmarshal(e.Data, &res); err == nil {
@@ -297,6 +305,23 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 	return nil
 }
 
+// delegated takes what became of a delegated run, which is what came of the call that asked for it.
+func (f *logFacts) delegated(id string, s *core.TaskStatus) {
+	task, ok := callerOf(id)
+	if !ok || s.Status == spec.TaskInProgress {
+		return
+	}
+	f.of(task).fail(id, s.Status != spec.TaskCompleted)
+}
+
+// fail takes whether a call failed.
+func (t *taskFacts) fail(id string, failed bool) {
+	if t.failed == nil {
+		t.failed = map[string]bool{}
+	}
+	t.failed[id] = failed
+}
+
 // timer takes the two times by which the core knows when a run began and was over.
 func (f *logFacts) timer(e *spec.Event) {
 	switch e.ID {
@@ -326,11 +351,8 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 		}
 	case spec.EventToolResult:
 		f.calls.result(e.ID, res)
-		if t.failed == nil {
-			t.failed = map[string]bool{}
-		}
 		id, _, _ := strings.Cut(e.ID, "/again/")
-		t.failed[id] = res.Cancelled || res.Tool == nil || res.Tool.IsError
+		t.fail(id, res.Cancelled || res.Tool == nil || res.Tool.IsError)
 	case spec.EventTree:
 		before := e.TaskID
 		if strings.HasSuffix(e.ID, "/end") {

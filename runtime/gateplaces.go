@@ -120,7 +120,7 @@ func (v *GateVerdict) repeats(r *spec.Receipt, used map[string]*spec.DecisionRec
 		approved[a.Boundary] = a.Decision == spec.ApprovalApproved
 		asked[a.Boundary] = used[a.RequestID]
 	}
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		turns[t.ID], outside[t.ID] = t.Turns, t.Provider == ""
 	}
 	for _, a := range all {

@@ -57,6 +57,8 @@ type ruled struct {
 	tasks   map[string]*spec.PlanTask
 	door    *guard              // judges the plan and its tasks
 	marks   map[string][]string // by task, as far as the decisions have been looked at
+	given   map[int][]string    // those of the task when a decision let it delegate, by the decision's seq
+	lent    map[string]int      // the decision that let a delegated run
 	passed  map[string]bool     // by scope and task: whether it was let through
 }
 
@@ -67,10 +69,13 @@ func (v *GateVerdict) rulings(r *spec.Receipt, p *spec.Plan, agents map[string]*
 		v.broken(hintPlan, "the plan and its tasks cannot be judged again: %v", err)
 		return
 	}
-	q := ruled{GateVerdict: v, receipt: r, plan: p, agents: agents, tasks: map[string]*spec.PlanTask{}, marks: map[string][]string{}, passed: map[string]bool{},
+	q := ruled{GateVerdict: v, receipt: r, plan: p, agents: agents, tasks: map[string]*spec.PlanTask{}, marks: map[string][]string{}, passed: map[string]bool{}, given: map[int][]string{}, lent: map[string]int{},
 		door: &guard{plan: p, bounds: bounds, runID: r.RunID, mask: strings.Clone}}
 	for i := range p.Tasks {
 		q.tasks[p.Tasks[i].ID] = &p.Tasks[i]
+	}
+	for _, d := range r.Delegations {
+		q.lent[d.ID] = d.Decision
 	}
 	for i := range r.Decisions {
 		if d := &r.Decisions[i]; d.Scope != "" {
@@ -111,7 +116,13 @@ func (q *ruled) call(d *spec.DecisionRecord) {
 	if marks = policies.NewMarks(marks, q.marked(d.TaskID)); !slices.Equal(marks, d.Marks) {
 		q.broken(hintReceipt, "decision %d sets other marks than its rules do", d.Seq)
 	}
-	q.marks[d.TaskID] = append(q.marks[d.TaskID], marks...)
+	// a delegated run gives its marks to whoever asked for it, who decides about nothing else meanwhile
+	for id, ok := d.TaskID, true; ok; id, ok = callerOf(id) {
+		q.marks[id] = append(q.marked(id), marks...)
+	}
+	if d.ToolName == spec.DelegateTool {
+		q.given[d.Seq] = slices.Clone(q.marked(d.TaskID))
+	}
 }
 
 // ruleOf gives the plan's rule that said something of a call. nil: it has none that did.
@@ -138,6 +149,10 @@ func (q *ruled) marked(task string) []string {
 		return marks
 	}
 	q.marks[task] = nil
+	if seq, ok := q.lent[task]; ok {
+		q.marks[task] = slices.Clone(q.given[seq])
+		return q.marks[task]
+	}
 	var marks []string
 	if t := q.tasks[task]; t != nil {
 		for _, before := range t.DependsOn {

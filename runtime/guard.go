@@ -178,6 +178,9 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 	if tool == nil {
 		return refuse("not-granted", fmt.Sprintf("Tool %q is not granted to this agent. Granted: %s.", c.Name, grantedNames(parts.agent)))
 	}
+	if code, text := g.undelegable(c.Name, c.Arguments, c.Chain); code != "" {
+		return refuse(code, text)
+	}
 	input, err := tool.decode(c.Arguments, parts.agent.MaxToolInputBytes)
 	if err != nil {
 		return refuse("invalid-input", err.Error())
@@ -210,14 +213,16 @@ func (g *guard) judge(ctx context.Context, parts *agentParts, e *core.Effect) *c
 		j.Text = g.mask(fmt.Sprintf("Tool %q denied by gate: %s", c.Name, cmp.Or(j.Reason, "no rule permits it")))
 		return j
 	}
-	g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
+	if c.Name != spec.DelegateTool { // the core does that by itself, and each thing that comes of it passes here again
+		g.permit(strings.TrimSuffix(e.ID, "/judge"), j.InputDigest)
+	}
 	return j
 }
 
 // decide asks the rules about input that was accepted, and holds a consequential call for its confirmation.
 func (g *guard) decide(ctx context.Context, tool *toolParts, e *core.Effect, input map[string]any) (policies.Request, spec.Decision) {
 	c := e.Call
-	r := policies.Request{ToolName: c.Name, Input: input, AgentName: e.AgentName, Role: c.Role, RunID: g.runID, TaskID: e.TaskID,
+	r := policies.Request{ToolName: c.Name, Input: input, AgentName: e.AgentName, Role: c.Role, RunID: g.runID, TaskID: rootTask(e.TaskID),
 		ToolCallID: c.ID, Consequential: tool.Consequential, Mask: g.mask, Situation: c.Situation}
 	d := g.rules.Decide(ctx, r)
 	if d.Allowed() && tool.Consequential && core.Confirms(g.plan) && !g.isConfirmed() {
@@ -350,7 +355,7 @@ func (g *guard) external(e *core.Effect) bool {
 // act runs a call that was judged. The value that runs is decoded from what was judged.
 func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core.Result {
 	tool := parts.tools[e.Call.Name]
-	if tool == nil || !g.use(e.ID, e.Call.Canonical) {
+	if tool == nil || tool.Call == nil || !g.use(e.ID, e.Call.Canonical) {
 		return failed("framework", fmt.Sprintf("call %s was not judged as it is", e.ID))
 	}
 	input, err := canon.Arguments(string(e.Call.Canonical))

@@ -39,6 +39,7 @@ func TestPolicy(ctx context.Context, p *spec.Policy, known []spec.ToolInfo) (*Po
 	if ds.HasErrors(false) {
 		return nil, ds
 	}
+	known = anyTeam(known)
 	in := policies.RuleSet{Declared: true, Default: spec.ActionDeny, Known: known, Agents: []policies.AgentTools{{Name: "any", Tools: known}}, Alone: true}
 	for i, r := range p.Rules {
 		in.Rules = append(in.Rules, spec.PlanRule{Rule: r, Source: "file " + p.Name, Path: spec.Path("rules").Index(i)})

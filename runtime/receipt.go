@@ -70,7 +70,7 @@ func (r *Runner) receipt(out *core.Outcome, broke error) *spec.Receipt {
 		d.ServerTool = serverTool(p, d.ToolName)
 	}
 	rec.ApprovalDecisions, rec.PendingApprovals = r.approvals(out)
-	r.tasks(rec, out)
+	r.work(rec, out)
 	r.spending(rec, out)
 	rec.Rules, rec.Denied = totals(p, out.Decisions)
 	r.status(rec, out, broke)
@@ -136,7 +136,7 @@ const (
 
 // partial says that facts are missing: no role completed, or some usage is an estimate.
 func partial(r *spec.Receipt) bool {
-	return len(r.RolesExecuted) == 0 || slices.ContainsFunc(r.Tasks, func(t spec.TaskRecord) bool { return t.Estimated })
+	return len(r.RolesExecuted) == 0 || slices.ContainsFunc(r.Work(), func(t spec.TaskRecord) bool { return t.Estimated })
 }
 
 // stamp writes a time with a fixed width, so that text order is time order.
@@ -147,42 +147,50 @@ func stamp(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (r *Runner) tasks(rec *spec.Receipt, out *core.Outcome) {
+// work records what became of tasks and of delegated runs.
+func (r *Runner) work(rec *spec.Receipt, out *core.Outcome) {
 	rec.Tasks = make([]spec.TaskRecord, 0, len(out.Tasks))
-	unmetered := map[string]bool{}
 	for i := range out.Tasks {
-		t := &out.Tasks[i]
-		a := r.agents[t.Task.Assignee]
-		tr := spec.TaskRecord{ID: t.Task.ID, Title: t.Task.Title, Assignee: t.Task.Assignee, Role: t.Task.Role, Status: t.Status,
-			DependsOn: t.Task.DependsOn, StartedAt: stamp(t.StartedAt), EndedAt: stamp(t.EndedAt), StopReason: t.StopReason,
-			Cause: clip(r.mask(t.Cause), 256), ErrorInfo: r.errorInfo(t.Err), Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
-			Estimated: t.Estimated, ToolCalls: t.ToolCalls, Provider: a.Provider, Models: t.Models}
-		if t.StartedAt > 0 {
-			tr.Attempts, tr.DurationMs = 1, t.EndedAt-t.StartedAt
-			rec.TaskDurationMs += tr.DurationMs
-		}
-		if cost := t.Cost; t.Priced || t.StartedAt == 0 {
-			tr.Cost = &cost
-		}
-		if t.Text != "" || t.Status == spec.TaskCompleted { // a program that ends well may have nothing to say
-			tr.OutputDigest = canon.Digest("output", []byte(t.Text))
-		}
-		if t.Structured != nil {
-			// the value came from a decoder, so it can be encoded
-			tr.StructuredDigest, _ = canon.DigestOf("structured", t.Structured)
-		}
-		if t.Unmetered && !unmetered[t.Task.Assignee] {
-			unmetered[t.Task.Assignee] = true
+		rec.Tasks = append(rec.Tasks, r.record(&out.Tasks[i]))
+		rec.TaskDurationMs += rec.Tasks[i].DurationMs
+	}
+	for i := range out.Delegated {
+		t := &out.Delegated[i]
+		rec.Delegations = append(rec.Delegations, spec.DelegationRecord{TaskRecord: r.record(t), Caller: t.Caller, Decision: t.Decision})
+	}
+	for _, t := range slices.Concat(out.Tasks, out.Delegated) {
+		if t.Unmetered && !slices.Contains(rec.Unmetered, t.Task.Assignee) {
 			rec.Unmetered = append(rec.Unmetered, t.Task.Assignee)
 		}
 		rec.TotalTokens = rec.TotalTokens.Add(t.Tokens)
-		rec.Tasks = append(rec.Tasks, tr)
 	}
+}
+
+func (r *Runner) record(t *core.TaskOutcome) spec.TaskRecord {
+	a := r.agents[t.Task.Assignee]
+	tr := spec.TaskRecord{ID: t.Task.ID, Title: t.Task.Title, Assignee: t.Task.Assignee, Role: t.Task.Role, Status: t.Status,
+		DependsOn: t.Task.DependsOn, StartedAt: stamp(t.StartedAt), EndedAt: stamp(t.EndedAt), StopReason: t.StopReason,
+		Cause: clip(r.mask(t.Cause), 256), ErrorInfo: r.errorInfo(t.Err), Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
+		Estimated: t.Estimated, ToolCalls: t.ToolCalls, Provider: a.Provider, Models: t.Models}
+	if t.StartedAt > 0 {
+		tr.Attempts, tr.DurationMs = 1, t.EndedAt-t.StartedAt
+	}
+	if cost := t.Cost; t.Priced || t.StartedAt == 0 {
+		tr.Cost = &cost
+	}
+	if t.Text != "" || t.Status == spec.TaskCompleted { // a program that ends well may have nothing to say
+		tr.OutputDigest = canon.Digest("output", []byte(t.Text))
+	}
+	if t.Structured != nil {
+		// the value came from a decoder, so it can be encoded
+		tr.StructuredDigest, _ = canon.DigestOf("structured", t.Structured)
+	}
+	return tr
 }
 
 func (r *Runner) spending(rec *spec.Receipt, out *core.Outcome) {
 	cost, known := out.UsedCost, true
-	for _, t := range rec.Tasks {
+	for _, t := range rec.Work() {
 		known = known && t.Cost != nil
 	}
 	if known {

@@ -218,7 +218,10 @@ func (e *engine) believed(ef *core.Effect, ev *spec.Event) (core.Result, bool) {
 // recorded is the inverse of data: the result as the core was given it. Where a model wrote a secret that the program
 // resolved, the log has a reference in its place and the next request has another digest: such a run does not go on.
 func (e *engine) recorded(ef *core.Effect, ev *spec.Event) (res core.Result, err error) {
-	if len(ev.Data) > 0 && ef.Kind != core.Note {
+	switch {
+	case ef.Kind == core.Memory:
+		err = e.sameEntry(ef.Entry, ev.Data)
+	case len(ev.Data) > 0 && ef.Kind != core.Note:
 		err = json.Unmarshal(ev.Data, &res)
 	}
 	res.At = ev.At
@@ -235,6 +238,22 @@ func (e *engine) recorded(ef *core.Effect, ev *spec.Event) (res core.Result, err
 		}
 	}
 	return res, err
+}
+
+// sameEntry says whether the log has what was left in the shared memory. Where the log has less than the texts, their
+// digests are others.
+func (e *engine) sameEntry(is *spec.MemoryEntry, data json.RawMessage) error {
+	var was spec.MemoryEntry
+	if err := json.Unmarshal(data, &was); err != nil {
+		return err
+	}
+	if e.hide != nil || e.lenient {
+		was.Digest, was.Chars = is.Digest, is.Chars
+	}
+	if was != *is {
+		return errors.New("something else was left in the shared memory")
+	}
+	return nil
 }
 
 // resume deals with what the log asked for and has no answer to, now that all of it has been told. An answer that is

@@ -50,6 +50,9 @@ func (g *guard) judgedAgain(e *core.Effect, j *core.Judged) error {
 		return fmt.Errorf("tool %q is not granted to agent %q", e.Call.Name, e.AgentName)
 	}
 	tool := parts.tools[e.Call.Name]
+	if code, text := g.undelegable(e.Call.Name, string(j.Canonical), e.Call.Chain); code != "" {
+		return errors.New(text)
+	}
 	input, err := tool.decode(string(j.Canonical), 0)
 	if err != nil {
 		return err

@@ -193,6 +193,10 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	forget, err := forgetting(r.plan.SharedMemory)
+	if err != nil {
+		return nil, err
+	}
 	var out *core.Outcome
 	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.hide(), withhold: r.o.Withhold, lasting: g.lasting, request: g.request}
 	if r.o.Past != nil {
@@ -205,7 +209,9 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 			}
 		}
 	}
-	err = e.run(func(f core.Flow) { out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers}) })
+	err = e.run(func(f core.Flow) {
+		out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers, Redact: forget})
+	})
 	if err != nil {
 		return nil, errors.Join(err, r.o.Journal.Close())
 	}
@@ -287,12 +293,15 @@ func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer,
 	parts, models := map[string]*agentParts{}, map[string]Model{}
 	var closers []io.Closer
 	for _, t := range r.plan.Tasks {
-		if parts[t.Assignee] != nil {
-			continue
-		}
-		a := r.agents[t.Assignee]
-		if a == nil {
+		if r.agents[t.Assignee] == nil {
 			return nil, closers, fmt.Errorf("%w: task %q names agent %q, which is not in the plan", ErrStale, t.ID, t.Assignee)
+		}
+	}
+	working := r.plan.Working()
+	for i := range r.plan.Agents {
+		a := &r.plan.Agents[i]
+		if !working[a.Name] {
+			continue
 		}
 		if a.Backend != nil {
 			part, closer, err := r.external(a)
@@ -350,6 +359,9 @@ func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*tool
 	byName := map[string]Tool{}
 	for _, t := range opened {
 		byName[t.Name] = t
+	}
+	if a.Has(spec.DelegateTool) { // the core makes such a call; nothing else does
+		byName[spec.DelegateTool] = Tool{}
 	}
 	out := map[string]*toolParts{}
 	for _, g := range a.Tools {

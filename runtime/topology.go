@@ -150,7 +150,7 @@ func (c *compiler) unused() {
 	if c.o.Agent != "" {
 		return
 	}
-	working := workingAgents(c.plan)
+	working := c.plan.Working()
 	for i, a := range c.team.Agents {
 		if !working[a.Name] {
 			c.diags.Notef("agent-unused", spec.Path("agents").Index(i), "agent %q works on no task", a.Name)
@@ -166,7 +166,7 @@ func (c *compiler) release() {
 // roleSchemas are the agents whose results requirements may read: those at work. Where one agent was asked for alone,
 // every agent is: a requirement about another one is then unmet, not wrong.
 func roleSchemas(p *spec.Plan) []policies.RoleSchema {
-	working := workingAgents(p)
+	working := p.Working()
 	var out []policies.RoleSchema
 	for i := range p.Agents {
 		if a := &p.Agents[i]; working[a.Name] || p.RoutingDecision.Source == "override" {

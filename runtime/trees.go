@@ -44,8 +44,13 @@ func markWriters(p *spec.Plan, trees []spec.Tree) {
 	}
 }
 
-// mayWrite says whether an agent reaches into a folder. Programs reach every folder.
+// mayWrite says whether an agent reaches into a folder, by itself or by an agent that it delegates to.
 func mayWrite(p *spec.Plan, a *spec.PlanAgent, cwd string) bool {
+	return writes(p, a, cwd) || a.Has(spec.DelegateTool) && slices.ContainsFunc(p.Agents, func(b spec.PlanAgent) bool { return writes(p, &b, cwd) })
+}
+
+// writes says whether an agent's own tools reach into a folder. Programs reach every folder.
+func writes(p *spec.Plan, a *spec.PlanAgent, cwd string) bool {
 	return a.Consequential() && (a.Starts(p) || a.Containment == "none" || overlap(a.Cwd, cwd))
 }
 

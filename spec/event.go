@@ -28,6 +28,7 @@ const (
 	EventRunStop     = "run/stop"
 	EventPlanSet     = "plan/set"
 	EventTaskStatus  = "task/status"
+	EventMemorySet   = "memory/set"
 	EventModelAsked  = "llm/request"
 	EventModelResult = "llm/response"
 	EventToolJudged  = "tool/judged"

@@ -32,16 +32,19 @@ type Plan struct {
 	// CustomTools are the team's own, by name.
 	CustomTools map[string]CustomTool `json:"customTools,omitempty"`
 	// MCPServers are the team's servers of tools, by name, with what they offered when they were locked.
-	MCPServers  map[string]PlanMCPServer `json:"mcpServers,omitempty"`
-	Agents      []PlanAgent              `json:"agents"` // all of the team, in its order
-	Tasks       []PlanTask               `json:"tasks"`
-	Gates       PlanGates                `json:"gates"`
-	Release     []Requirement            `json:"release,omitempty"`
-	Approvals   *PlanApprovals           `json:"approvals,omitempty"` // nil: undeclared
-	Budgets     Budgets                  `json:"budgets"`
-	Scheduling  Scheduling               `json:"scheduling"`
-	Enforcement []Control                `json:"enforcement"`
-	WorstCase   WorstCase                `json:"worstCase"`
+	MCPServers map[string]PlanMCPServer `json:"mcpServers,omitempty"`
+	Agents     []PlanAgent              `json:"agents"` // all of the team, in its order
+	Tasks      []PlanTask               `json:"tasks"`
+	Gates      PlanGates                `json:"gates"`
+	Release    []Requirement            `json:"release,omitempty"`
+	Approvals  *PlanApprovals           `json:"approvals,omitempty"` // nil: undeclared
+	Budgets    Budgets                  `json:"budgets"`
+	Scheduling Scheduling               `json:"scheduling"`
+	// Delegation is there where some agent at work may delegate, with its depth. nil: none may.
+	Delegation   *Delegation   `json:"delegation,omitempty"`
+	SharedMemory *SharedMemory `json:"sharedMemory,omitempty"` // nil: off
+	Enforcement  []Control     `json:"enforcement"`
+	WorstCase    WorstCase     `json:"worstCase"`
 }
 
 // PlanTeam names the team file. Path is its base name.
@@ -249,6 +252,21 @@ func (p *Plan) Agent(name string) *PlanAgent {
 // Has says whether the agent is granted a tool.
 func (a *PlanAgent) Has(tool string) bool {
 	return slices.ContainsFunc(a.Tools, func(g Grant) bool { return g.Name == tool })
+}
+
+// Working names the agents that may be asked for something: those with a task, and all of them where one of those may
+// delegate.
+func (p *Plan) Working() map[string]bool {
+	working := map[string]bool{}
+	if p.Delegation != nil {
+		for i := range p.Agents {
+			working[p.Agents[i].Name] = true
+		}
+	}
+	for _, t := range p.Tasks {
+		working[t.Assignee] = true
+	}
+	return working
 }
 
 // Acts says that the agent can look at or change something beside its answer.

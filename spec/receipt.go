@@ -1,5 +1,7 @@
 package spec
 
+import "slices"
+
 // Receipt is what a run leaves behind. It holds digests and figures, and no prompt, no tool input or output and no
 // secret.
 type Receipt struct {
@@ -33,9 +35,12 @@ type Receipt struct {
 	Release              []Released  `json:"release,omitempty"`
 
 	Topology
-	Tasks     []TaskRecord     `json:"tasks"`
-	Decisions []DecisionRecord `json:"decisions"`
-	Rules     []RuleTotal      `json:"rules,omitempty"`
+	Tasks []TaskRecord `json:"tasks"`
+	// Delegations are the runs that agents asked other agents for, in the order in which they were asked for. None of them
+	// stands for a required role.
+	Delegations []DelegationRecord `json:"delegations,omitempty"`
+	Decisions   []DecisionRecord   `json:"decisions"`
+	Rules       []RuleTotal        `json:"rules,omitempty"`
 	// ApprovalDecisions are the requests to people that were decided, and PendingApprovals those that wait, as asked.
 	ApprovalDecisions []ApprovalRecord `json:"approvalDecisions,omitempty"`
 	PendingApprovals  []ApprovalRecord `json:"pendingApprovals,omitempty"`
@@ -190,6 +195,15 @@ type TaskRecord struct {
 	StructuredDigest string   `json:"structuredDigest,omitempty"`
 }
 
+// Work gives the records of all tasks and of all delegated runs, in that order.
+func (r *Receipt) Work() []TaskRecord {
+	out := slices.Clone(r.Tasks)
+	for _, d := range r.Delegations {
+		out = append(out, d.TaskRecord)
+	}
+	return out
+}
+
 // CallSums counts tool calls. Refused ones never reached a gate; failed ones were allowed and failed or were cut off.
 type CallSums struct {
 	Allowed   int `json:"allowed"`
@@ -223,7 +237,7 @@ type Decision struct {
 	GateAction  string `json:"gateAction,omitempty"`  // allow, deny, suspend or ask
 	GateOutcome string `json:"gateOutcome,omitempty"` // decided or error
 	// Refused says why a call never reached the gate: not-granted, unknown-tool, invalid-input, protected-path,
-	// cut, too-many, budget or cancelled.
+	// delegation-self, delegation-unknown, delegation-cycle, delegation-depth, cut, too-many, budget or cancelled.
 	Refused string        `json:"refused,omitempty"`
 	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
 	Reason  string        `json:"reason,omitempty"`

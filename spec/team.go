@@ -23,9 +23,12 @@ type Team struct {
 	Governance *Governance          `json:"governance,omitempty"`
 	Budgets    Budgets              `json:"budgets,omitzero"`
 	Scheduling Scheduling           `json:"scheduling,omitzero"`
-	Gates      *Gates               `json:"gates,omitempty"`
-	Release    Release              `json:"release,omitzero"`
-	Approvals  *Approvals           `json:"approvals,omitempty"`
+	Delegation *Delegation          `json:"delegation,omitempty"` // nil: the defaults
+	// SharedMemory keeps what tasks and delegated runs came to, under the name of who did it. nil: off.
+	SharedMemory *SharedMemory `json:"sharedMemory,omitempty"`
+	Gates        *Gates        `json:"gates,omitempty"`
+	Release      Release       `json:"release,omitzero"`
+	Approvals    *Approvals    `json:"approvals,omitempty"`
 }
 
 // Input is a named text that goal may use as ${inputs.NAME}. Without a default it must be given.

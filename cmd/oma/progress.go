@@ -141,7 +141,11 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 	case spec.TaskInProgress:
 		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At, outside: p.outside[e.AgentName]}
 		p.order = append(p.order, e.TaskID)
-		p.line("%s: started", e.AgentName)
+		if s.Caller != "" {
+			p.line("%s: started for %s", e.AgentName, s.Caller)
+		} else {
+			p.line("%s: started", e.AgentName)
+		}
 		p.start()
 	case spec.TaskCompleted:
 		t := p.tasks[e.TaskID]
@@ -149,7 +153,9 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 		p.drop(e.TaskID)
 	default:
 		p.line("%s: %s: %s", e.AgentName, s.Status, firstLine(s.Cause))
-		p.causes = append(p.causes, p.redact(s.Cause), p.redact(e.AgentName+": "+s.Cause))
+		if s.Caller == "" { // what became of a delegated run does not end the run
+			p.causes = append(p.causes, p.redact(s.Cause), p.redact(e.AgentName+": "+s.Cause))
+		}
 		p.drop(e.TaskID)
 	}
 	p.redraw()

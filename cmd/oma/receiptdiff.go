@@ -133,7 +133,7 @@ func rolesSaid(r *spec.Receipt) map[string]string {
 	said := map[string]string{"mode": r.Mode, "executed": strings.Join(r.RolesExecuted, ", "), "failed": strings.Join(r.RolesFailed, ", "),
 		"not started": strings.Join(r.RolesNotStarted, ", "), "order": strings.Join(r.ExecutionOrder, ", "),
 		"independent review": fmt.Sprint(r.IndependentReviewOccurred)}
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		at := "task " + t.ID + " "
 		said[at+"agent"] = t.Assignee
 		said[at+"status"] = joined(", ", t.Status, string(t.StopReason))
@@ -179,7 +179,7 @@ func spent(r *spec.Receipt) map[string]string {
 	u := r.TotalTokens
 	said := map[string]string{"input tokens": fmt.Sprint(u.Input), "cached input tokens": fmt.Sprint(u.CachedInput), "output tokens": fmt.Sprint(u.Output),
 		"reasoning tokens": fmt.Sprint(u.Reasoning), "cost": costText(r.Cost), "ceilings": ceilingsText(&r.Budgets), "unmetered": strings.Join(r.Unmetered, ", ")}
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		said["task "+t.ID] = tokensText(t.Tokens.Total(), t.Estimated) + ", " + costText(t.Cost)
 	}
 	return said

@@ -48,6 +48,10 @@ func (a *app) receiptText(w io.Writer, r *spec.Receipt) {
 		line("task", taskText(&t))
 		line("", t.Cause)
 	}
+	for _, d := range r.Delegations {
+		line("delegated", taskText(&d.TaskRecord)+"  for "+d.Caller)
+		line("", d.Cause)
+	}
 	a.decidedText(w, r)
 	for _, p := range slices.Concat(r.ApprovalDecisions, r.PendingApprovals) {
 		line("approval", fmt.Sprintf("%s at %s: %s", p.Scope, p.Boundary, approvalText(&p)))

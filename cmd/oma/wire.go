@@ -125,10 +125,7 @@ func (w *wiring) cassette(name string, p spec.PlanProvider) (*scripted.Model, er
 // unused gives the turns that nobody asked for: the run was shorter than what was recorded. Agents of the team that had
 // nothing to do in this run are no part of that.
 func (w *wiring) unused() error {
-	working := map[string]bool{}
-	for _, t := range w.plan.Tasks {
-		working[t.Assignee] = true
-	}
+	working := w.plan.Working()
 	idle := func(agent string) bool { return w.plan.Agent(agent) != nil && !working[agent] }
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(w.cassettes)) {
@@ -147,7 +144,7 @@ func (w *wiring) Open(ctx context.Context, a *spec.PlanAgent) (all []runtime.Too
 		switch {
 		case isOwn:
 			own[g.Name] = t
-		case !served:
+		case !served && g.Name != spec.DelegateTool: // that one is the core's
 			builtins = append(builtins, g.Name)
 		}
 	}
@@ -266,27 +263,29 @@ func (w *wiring) protect(path string) error {
 	return nil
 }
 
-// working names the providers of the agents that have a task.
+// working names the providers of the agents at work.
 func (w *wiring) working() map[string]bool {
-	working := map[string]bool{}
-	agents := w.plan.ByName()
-	for _, t := range w.plan.Tasks {
-		working[agents[t.Assignee].Provider] = true
+	working, agents := map[string]bool{}, w.plan.Working()
+	for i := range w.plan.Agents {
+		if a := &w.plan.Agents[i]; agents[a.Name] {
+			working[a.Provider] = true
+		}
 	}
 	return working
 }
 
-// atWork says that an agent has a task.
-func (w *wiring) atWork(agent string) bool {
-	return slices.ContainsFunc(w.plan.Tasks, func(t spec.PlanTask) bool { return t.Assignee == agent })
-}
+// atWork says that an agent may be asked for something.
+func (w *wiring) atWork(agent string) bool { return w.plan.Working()[agent] }
 
 // priced refuses ceilings of the command line that would hold nothing back: over a model without a price, which would count
 // as free, and over a program, which reports no usage.
 func priced(p *spec.Plan, ceilings spec.Budgets) error {
-	agents := p.ByName()
-	for _, t := range p.Tasks {
-		a := agents[t.Assignee]
+	working := p.Working()
+	for i := range p.Agents {
+		a := &p.Agents[i]
+		if !working[a.Name] {
+			continue
+		}
 		if a.Backend != nil {
 			if runtime.HoldsNothing(a, ceilings) {
 				return usage("a ceiling holds nothing back: agent %q is a program that does not report it [backend-unmetered]", a.Name)

@@ -28,6 +28,8 @@ type worker struct {
 	fresh     int                // messages before this index have been compressed or looked at
 	seen      map[string]bool    // files read
 	history   []spec.HistoryCall // every call that reached the gate, as it was judged
+	caller    *worker            // whose delegate this one is. nil: the task is its own
+	chain     []string           // the agents that delegated to each other down to this one, itself included
 	running   int                // calls of the turn that are being made
 	asking    int                // those that people are being asked about
 }
@@ -38,6 +40,17 @@ func (r *run) work(f Flow, t *task) {
 	if !r.dispatched(f, t) {
 		return
 	}
+	w.work(f)
+	if t.Status == spec.TaskCompleted {
+		r.keep(f, t.Task.ID, spec.MemoryEntry{Key: fmt.Sprintf("%s/task:%s:result", w.agent.Name, t.Task.ID), Agent: w.agent.Name, Success: true}, t)
+	}
+	r.note(f, t)
+	t.EndedAt = r.now
+}
+
+// work takes the task from its start to the reason for its end.
+func (w *worker) work(f Flow) {
+	r, t := w.run, w.t
 	t.Status = spec.TaskInProgress
 	r.note(f, t)
 	t.StartedAt = r.now
@@ -57,15 +70,24 @@ func (r *run) work(f Flow, t *task) {
 	default:
 		t.Status = spec.TaskFailed
 	}
-	r.note(f, t)
-	t.EndedAt = r.now
 }
 
 func (r *run) worker(t *task) *worker {
+	w := r.fresh(t, r.ledger)
+	w.chain = []string{w.agent.Name}
+	for _, id := range t.Task.DependsOn {
+		w.mark(r.byID(id).Marks)
+	}
+	w.say(spec.Message{Role: spec.RoleUser, Text: r.prompt(t)})
+	return w
+}
+
+// fresh is a task's agent before it was told anything. What it uses counts in the ledger too.
+func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 	a := r.agents[t.Task.Assignee]
-	w := &worker{run: r, t: t, agent: a, ledger: r.ledger}
+	w := &worker{run: r, t: t, agent: a, ledger: ledger}
 	if a.MaxTokenBudget > 0 {
-		w.ledger = r.ledger.Child(a.MaxTokenBudget)
+		w.ledger = ledger.Child(a.MaxTokenBudget)
 	}
 	w.price, t.Priced = r.plan.Price(a)
 	for _, g := range a.Tools {
@@ -73,11 +95,7 @@ func (r *run) worker(t *task) *worker {
 		w.bytes += int64(len(g.Name) + len(g.Description) + len(g.InputSchema))
 	}
 	w.bytes += int64(len(a.SystemPrompt))
-	for _, id := range t.Task.DependsOn {
-		w.mark(r.byID(id).Marks)
-	}
 	w.digest = canon.Digest("request", []byte(a.Name+"\x00"+a.Provider+"\x00"+a.Model+"\x00"+a.SystemPrompt))
-	w.say(spec.Message{Role: spec.RoleUser, Text: r.prompt(t)})
 	return w
 }
 
@@ -157,7 +175,7 @@ func (w *worker) reserve(f Flow) (policies.Hold, bool) {
 
 // over says that nothing this task asks for will be done any more.
 func (w *worker) over() bool {
-	return w.timedOut || w.stop == "duration" || w.stop == StopCancelled || w.stop == StopSuspended
+	return w.timedOut || w.caller != nil && w.caller.over() || w.stop == "duration" || w.stop == StopCancelled || w.stop == StopSuspended
 }
 
 // ask makes one model call and settles it. nil: the task has ended.
@@ -293,8 +311,10 @@ func (w *worker) spentCeiling() string {
 	if c := w.run.ledger.Exhausted(); c != "" {
 		return c
 	}
-	if w.ledger != w.run.ledger && w.ledger.Exhausted() != "" {
-		return "agent"
+	for ; w != nil; w = w.caller {
+		if w.ledger != w.run.ledger && w.ledger.Exhausted() != "" {
+			return "agent"
+		}
 	}
 	return ""
 }
@@ -354,6 +374,8 @@ func (w *worker) endCancelled() bool {
 		return w.endBudget("duration", "the run's time is up")
 	case w.stop == StopSuspended:
 		return w.end(spec.StopSuspended, "it waits for a person's approval")
+	case w.stop == "" && w.caller != nil && w.caller.over():
+		return w.end(spec.StopCancelled, "the agent that it works for has run out of time")
 	}
 	w.halt(StopCancelled)
 	return w.end(spec.StopCancelled, "the run was cancelled")
@@ -384,7 +406,7 @@ func (w *worker) compress() {
 	}
 	for i := w.fresh; i < end; i++ {
 		m := &w.messages[i]
-		if n := runes(m.Text); m.Role == spec.RoleTool && !m.IsError && n >= limit {
+		if n := runes(m.Text); m.Role == spec.RoleTool && !m.IsError && n >= limit && m.ToolName != spec.DelegateTool {
 			w.bytes -= int64(len(m.Text))
 			m.Text = fmt.Sprintf("[Tool output compressed: %d characters, already processed]", n)
 			w.bytes += int64(len(m.Text))

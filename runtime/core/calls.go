@@ -52,6 +52,7 @@ type pending struct {
 	fact     int // among the task's facts
 	past     int // in the task's history
 	decision int // among the run's decisions
+	marked   int // how many marks the task had then
 	id       string
 	call     spec.ToolCall
 	judged   *Judged
@@ -60,7 +61,7 @@ type pending struct {
 // judge asks the door.
 func (w *worker) judge(f Flow, p *pending) {
 	res := f.Do(&Effect{Kind: Judge, ID: p.id + "/judge", TaskID: w.t.Task.ID, AgentName: w.agent.Name,
-		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Arguments: p.call.Arguments, Situation: w.situation()}})
+		Call: &Call{ID: p.call.ID, Name: p.call.Name, Role: w.t.Task.Role, Arguments: p.call.Arguments, Situation: w.situation(), Chain: w.chain}})
 	w.clock(res)
 	p.judged = res.Judged
 	if res.Cancelled || p.judged == nil {
@@ -68,6 +69,7 @@ func (w *worker) judge(f Flow, p *pending) {
 	}
 	p.decision, p.fact, p.past = len(w.out.Decisions), len(w.t.Calls), len(w.history)
 	w.decided(p.call, p.judged)
+	p.marked = len(w.t.Marks)
 }
 
 // decided records one judgement.
@@ -180,6 +182,10 @@ func (w *worker) call(p *pending, id string) *Effect {
 }
 
 func (w *worker) run1(f Flow, p *pending, answer *spec.Message) {
+	if p.call.Name == spec.DelegateTool {
+		w.delegate(f, p, answer)
+		return
+	}
 	id := p.id
 	res := f.Do(w.call(p, id))
 	for again := 1; res.Unsure; again++ { // each attempt that ended in the middle of it asks anew

@@ -22,7 +22,7 @@ type Flow interface {
 // Kind says what an effect is.
 type Kind string
 
-// The kinds of effects. Judge, Boundary, Tree and Note change nothing outside the run.
+// The kinds of effects. Judge, Boundary, Tree, Note and Memory change nothing outside the run.
 const (
 	ModelCall Kind = "model"
 	Judge     Kind = "judge"
@@ -32,6 +32,7 @@ const (
 	Timer     Kind = "timer"
 	Tree      Kind = "tree"
 	Note      Kind = "note"
+	Memory    Kind = "memory" // says what was left in the shared memory
 )
 
 // Effect is something asked of the world. ID is made from task, turn and call, so a replay asks with the same one.
@@ -52,6 +53,7 @@ type Effect struct {
 	Ask     *Ask               // Approval
 	Delay   spec.Duration      // Timer
 	Status  *TaskStatus        // Note
+	Entry   *spec.MemoryEntry  // Memory
 
 	// At is when the effect was asked for, and first so if an earlier attempt did: milliseconds since 1970. The engine sets
 	// it, for an Approval alone.
@@ -66,6 +68,8 @@ type Call struct {
 	// Arguments is the model's text, and Situation what came before the call, for Judge alone.
 	Arguments string
 	Situation spec.Situation
+	// Chain are the agents that delegated to each other down to the caller, the task's own first, for Judge alone.
+	Chain []string
 	// Canonical and InputDigest are what was judged, for ToolCall alone.
 	Canonical   []byte
 	InputDigest string
@@ -84,6 +88,8 @@ type TaskStatus struct {
 	Status     string          `json:"status"`
 	StopReason spec.StopReason `json:"stopReason,omitempty"`
 	Cause      string          `json:"cause,omitempty"`
+	// Caller is the agent that a delegated run works for. Empty: it is a task.
+	Caller string `json:"caller,omitempty"`
 }
 
 // Result is what came of an effect. At is the core's only clock.

@@ -4,7 +4,9 @@ import "github.com/open-multi-agent/oma/spec"
 
 // Outcome is what a run came to: plain facts, from which the receipt is made.
 type Outcome struct {
-	Tasks     []TaskOutcome // in the plan's order
+	Tasks []TaskOutcome // in the plan's order
+	// Delegated are the runs that agents asked others for, in the order in which they were asked for.
+	Delegated []TaskOutcome
 	Decisions []spec.DecisionRecord
 	Trees     []spec.Tree
 	// Approvals are the requests to people, in the order in which they were answered or given up.
@@ -49,6 +51,9 @@ type TaskOutcome struct {
 	Text  string
 	// Structured is the validated answer under the agent's outputSchema, decoded. nil: there is none.
 	Structured any
+	// Caller is the agent that a delegated run works for, and Decision the seq of what let it. Empty: it is a task.
+	Caller   string
+	Decision int
 }
 
 // CallFact is one tool call as release requirements see it.

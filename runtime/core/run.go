@@ -11,6 +11,8 @@ import (
 type Input struct {
 	Plan    *spec.Plan
 	Budgets spec.Budgets // the ceilings in force: the plan's, narrowed
+	// Redact is what the shared memory takes out of texts. nil: nothing.
+	Redact func(string) string
 	// Answers checks final answers, by agent. An agent without an output schema has none.
 	Answers map[string]AnswerCheck
 }
@@ -25,6 +27,7 @@ type run struct {
 	ledger *policies.Ledger
 	agents map[string]*spec.PlanAgent
 	tasks  []*task
+	lent   []*task        // delegated runs
 	index  map[string]int // of tasks, by id
 
 	confirms bool // consequential calls need a confirmation
@@ -219,7 +222,7 @@ func (r *run) skip(root Flow, t *task, cause string) {
 
 func (r *run) note(f Flow, t *task) {
 	r.clock(f.Do(&Effect{Kind: Note, ID: t.Task.ID + "/" + t.Status, TaskID: t.Task.ID, AgentName: t.Task.Assignee,
-		Status: &TaskStatus{Status: t.Status, StopReason: t.StopReason, Cause: t.Cause}}))
+		Status: &TaskStatus{Status: t.Status, StopReason: t.StopReason, Cause: t.Cause, Caller: t.Caller}}))
 }
 
 func (r *run) stopCause() string {
@@ -276,6 +279,9 @@ func (r *run) outcome() *Outcome {
 	o.Tasks = make([]TaskOutcome, 0, len(r.tasks))
 	for _, t := range r.tasks {
 		o.Tasks = append(o.Tasks, t.TaskOutcome)
+	}
+	for _, t := range r.lent {
+		o.Delegated = append(o.Delegated, t.TaskOutcome)
 	}
 	return o
 }

@@ -95,7 +95,7 @@ func (p *page) tasks(r *spec.Receipt) {
 		return
 	}
 	p.table("Tasks", "task", "agent", "status", "stopped", "tokens", "cost", "seconds", "denied")
-	for _, t := range r.Tasks {
+	for _, t := range r.Work() {
 		p.row(t.ID, t.Assignee, t.Status, string(t.StopReason), fmt.Sprint(t.Tokens.Total()), cost(t.Cost), seconds(t.DurationMs), fmt.Sprint(t.ToolCalls.Denied))
 	}
 }

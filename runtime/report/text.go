@@ -52,6 +52,15 @@ func facts(r *spec.Receipt, row func(name, value string)) {
 	}
 	row("failed", list(failed))
 	row("not started", list(r.RolesNotStarted))
+	if len(r.Delegations) > 0 {
+		asked := make([]string, len(r.Delegations))
+		for i, d := range r.Delegations {
+			if asked[i] = d.Assignee + " for " + d.Caller; d.Status != spec.TaskCompleted {
+				asked[i] += " (" + d.Status + ")"
+			}
+		}
+		row("delegated", list(asked))
+	}
 	row("denied calls", fmt.Sprint(r.Denied))
 	row("spent", fmt.Sprintf("%d tokens, %s, %s", r.TotalTokens.Total(), cost(r.Cost), time.Duration(r.DurationMs)*time.Millisecond))
 }
