@@ -330,6 +330,7 @@ func (e *engine) hand(t *thread, ef *core.Effect, res core.Result, see func(*cor
 		e.halted = true
 		e.rec.record(spec.Event{Kind: spec.EventRunStop}, nil)
 	}
+	e.keep(&res)
 	res.At = e.rec.record(event(answered[ef.Kind], ef), e.data(ef, &res))
 	if e.rec.err != nil {
 		e.cancel()

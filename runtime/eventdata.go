@@ -100,9 +100,23 @@ func (e *engine) clean(res *core.Result) *core.Result {
 	if t := res.Tool; t != nil {
 		tool := *t
 		tool.Text, tool.Data = e.text(t.Text), e.json(t.Data)
+		tool.Attachments = e.attachments(t.Attachments)
 		out.Tool = &tool
 	}
 	return &out
+}
+
+// attachments hides in the words of attachments. Their bytes are not in the log.
+func (e *engine) attachments(all []spec.Attachment) []spec.Attachment {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]spec.Attachment, len(all))
+	for i, a := range all {
+		a.Data = nil
+		out[i] = a.Masked(e.hide)
+	}
+	return out
 }
 
 func (e *engine) judged(j *core.Judged) *core.Judged {

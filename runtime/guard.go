@@ -37,6 +37,8 @@ type guard struct {
 	// reference puts references in place of resolved secrets in tool results: those go to a model's provider. nil: there
 	// are none.
 	reference func(string) string
+	// kept gives bytes of attachments from earlier attempts, by digest. nil: there are none.
+	kept func(digest string) ([]byte, error)
 
 	mu       sync.Mutex
 	permits  map[string]string // effect id -> digest of the input that was judged; each is good for one call
@@ -109,7 +111,11 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 		asks = g.desk(parts, e)
 		model = asks.at(agent)
 	}
-	call, err := completeWithRetries(inner, model, e.Request, parts.retry, g.retry)
+	request, err := g.attach(e.Request)
+	if err != nil {
+		return core.Result{Model: &core.ModelResult{Idle: true}, Err: &spec.ErrorInfo{Kind: "store", Code: "ATTACHMENT_LOST", Message: clip(g.mask(err.Error()), 1024)}}
+	}
+	call, err := completeWithRetries(inner, model, request, parts.retry, g.retry)
 	if asks != nil {
 		call.Permits = asks.said
 	}
@@ -365,18 +371,17 @@ func (g *guard) act(ctx context.Context, parts *agentParts, e *core.Effect) core
 	canon.Shape(tool.input.decoded, input)
 	out := tool.call(ctx, Invocation{ID: e.Call.ID, AgentName: parts.agent.Name, TaskID: e.TaskID, Input: input, Canonical: e.Call.Canonical})
 	if ctx.Err() != nil && out.IsError {
+		out.Attachments = nil
 		return core.Result{Cancelled: true, Tool: &out}
 	}
-	out = tool.check(out)
+	out = g.seal(tool.Name, tool.check(out))
 	out.Text = strings.ToValidUTF8(out.Text, "\uFFFD") // what the log cannot hold is not what the model sees
 	if g.reference != nil {
 		out.Text = g.reference(out.Text)
 	}
-	limit := tool.MaxOutputChars
-	if limit == 0 {
-		limit = parts.agent.MaxToolOutputChars
+	if !out.Chosen || out.IsError {
+		out.Text = core.Truncate(out.Text, cmp.Or(tool.MaxOutputChars, parts.agent.MaxToolOutputChars))
 	}
-	out.Text = core.Truncate(out.Text, limit)
 	return core.Result{Tool: &out}
 }
 

@@ -25,7 +25,7 @@ import (
 // torn is a log whose process may be killed: what was appended and not flushed is then lost, as a journal does that
 // stores a step together, or but for some of it, as one does that writes line by line.
 type torn struct {
-	killable
+	shelf // what is kept remains
 	queue [][]byte
 	some  func(n int) int // how many of the last records remain
 }
@@ -160,7 +160,9 @@ func (d *dice) tools() toolMap {
 		if !wait(ctx, d.roll("look", in.TaskID, in.ID, in.Input["n"])) {
 			return spec.ToolResult{IsError: true, Text: "ended"}
 		}
-		return spec.ToolResult{Text: fmt.Sprint("seen \xff ", in.Input["text"]), FilesRead: []string{fmt.Sprint(in.Input["text"])}}
+		text := fmt.Sprint(in.Input["text"])
+		return spec.ToolResult{Text: "seen \xff " + text, FilesRead: []string{text},
+			Attachments: []spec.Attachment{{Type: spec.AttachFile, MediaType: "text/plain", Filename: text, Data: []byte("page of " + text)}}}
 	})
 	look.ReadOnly = true
 	act := echo(func(ctx context.Context, in Invocation) spec.ToolResult {
@@ -188,6 +190,9 @@ func wait(ctx context.Context, r *rand.Rand) bool {
 
 func (d *dice) model() Model {
 	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
+		if !whole(q) {
+			return nil, fmt.Errorf("agent %s is asked without an attachment", q.AgentName)
+		}
 		r := d.roll("model", q.AgentName, q.Turn)
 		used := spec.Usage{Input: sizeOf(q) / 4, Output: q.MaxOutputTokens} // nearly what is estimated for a call that is lost
 		busy := r.IntN(30) == 0
@@ -240,6 +245,16 @@ func (d *dice) program(*spec.PlanAgent) (Model, io.Closer, error) {
 		}
 		return &spec.ModelResponse{Message: spec.Message{Text: `{"ok":true}`}, Finish: spec.FinishStop}, nil
 	}), io.NopCloser(nil), nil
+}
+
+// whole says that each page that was looked at is there as it was given.
+func whole(q *spec.ModelRequest) bool {
+	for _, m := range q.Messages {
+		if name, ok := strings.CutPrefix(m.Text, "seen \uFFFD "); ok && (len(m.Attachments) != 1 || string(m.Attachments[0].Data) != "page of "+name) {
+			return false
+		}
+	}
+	return true
 }
 
 func sizeOf(q *spec.ModelRequest) (n int64) {
@@ -324,7 +339,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &dice{seed: seed, acts: map[string]int{}, granted: map[string]bool{}, patient: 8}
 			r := d.roll("attempts")
-			log := &torn{}
+			log := &torn{shelf: *newShelf(0)}
 			if r.IntN(2) == 0 {
 				log.some = func(int) int { return 0 }
 			} else {
@@ -410,6 +425,9 @@ func (d *dice) allowed(call string) bool {
 
 func (d *dice) judge(t *testing.T, res *Result, log *torn) {
 	t.Helper()
+	if strings.Contains(string(res.Bytes), "is asked without an attachment") || strings.Contains(string(res.Bytes), "ATTACHMENT_LOST") {
+		t.Fatalf("seed %d: an attachment is gone\n%s", d.seed, res.Bytes)
+	}
 	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true})
 	if slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code == "integrity" && r.Hint != hintFolders }) {
 		t.Fatalf("seed %d: the gate and the plan: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)

@@ -187,6 +187,9 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 	}
 	g := &guard{plan: r.plan, rules: r.rules, bounds: r.bounds, people: r.o.People, agents: parts, runID: r.o.RunID, author: r.o.Author,
 		retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, redacted: r.o.Withhold != nil, permits: map[string]string{}}
+	if k, ok := r.o.Journal.(Keeper); ok {
+		g.kept = k.Kept
+	}
 	rec := &recorder{journal: r.o.Journal, now: func() int64 { return r.o.Clock().UnixMilli() }, watch: r.o.OnEvent}
 	r.begin(rec)
 	answers, err := r.answers()

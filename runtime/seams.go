@@ -12,7 +12,8 @@ import (
 
 // Model answers one request. Implementations make no retries of their own and read no environment. They are safe for
 // concurrent use and return soon after ctx ends. A broken or incomplete stream is an error, never a short answer;
-// failures of the other side are a *ProviderError.
+// failures of the other side are a *ProviderError. So is an attachment of a tool's result that cannot be sent: none is left
+// out, and the request is not made.
 type Model interface {
 	Complete(ctx context.Context, req *spec.ModelRequest) (*spec.ModelResponse, error)
 }

@@ -50,6 +50,9 @@ type ExpectResult struct {
 	Of       string `json:"of"` // the call's id
 	Contains string `json:"contains,omitempty"`
 	IsError  *bool  `json:"isError,omitempty"`
+	// Image and File are the media type of an attachment that the result must have.
+	Image string `json:"image,omitempty"`
+	File  string `json:"file,omitempty"`
 }
 
 // TurnError is a fault that a turn plays.

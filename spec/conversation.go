@@ -39,6 +39,8 @@ type Message struct {
 	ToolCallID string `json:"toolCallId,omitempty"`
 	ToolName   string `json:"toolName,omitempty"`
 	IsError    bool   `json:"isError,omitempty"`
+	// Attachments are what a tool gave beside Text, which has a note in the place of each. tool only.
+	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 // ToolCall is a call as the model wrote it. Nobody judges or runs Arguments: they are decoded once, at the door.
@@ -120,6 +122,10 @@ type ToolResult struct {
 	// FilesRead and FilesWritten are paths below the agent's cwd, with /, as evidence.
 	FilesRead    []string `json:"filesRead,omitempty"`
 	FilesWritten []string `json:"filesWritten,omitempty"`
+	// Attachments stand beside Text, which has a note in the place of each. An error has none.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	// Chosen says that Text is what the tool's author wrote for the model, so that no limit cuts it.
+	Chosen bool `json:"-"`
 }
 
 // ErrorInfo says what went wrong, in the reference's terms.

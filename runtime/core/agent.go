@@ -389,7 +389,7 @@ func (w *worker) say(m spec.Message) {
 	if err != nil { // plain strings and booleans cannot fail to encode
 		b = []byte(err.Error())
 	}
-	w.bytes += int64(len(b))
+	w.bytes += int64(len(b)) + attached(&m)
 	w.digest = canon.Chain(w.digest, b)
 }
 
@@ -406,9 +406,13 @@ func (w *worker) compress() {
 	}
 	for i := w.fresh; i < end; i++ {
 		m := &w.messages[i]
-		if n := runes(m.Text); m.Role == spec.RoleTool && !m.IsError && n >= limit && m.ToolName != spec.DelegateTool {
-			w.bytes -= int64(len(m.Text))
-			m.Text = fmt.Sprintf("[Tool output compressed: %d characters, already processed]", n)
+		words, n := "characters", int64(runes(m.Text))
+		if len(m.Attachments) > 0 {
+			words, n = "estimated characters", n+attached(m)
+		}
+		if m.Role == spec.RoleTool && !m.IsError && n >= int64(limit) && m.ToolName != spec.DelegateTool {
+			w.bytes -= int64(len(m.Text)) + attached(m)
+			m.Text, m.Attachments = fmt.Sprintf("[Tool output compressed: %d %s, already processed]", n, words), nil
 			w.bytes += int64(len(m.Text))
 			w.digest = canon.Chain(w.digest, []byte("compressed"))
 		}

@@ -203,7 +203,7 @@ func (w *worker) run1(f Flow, p *pending, answer *spec.Message) {
 		w.t.ToolCalls.Failed++
 		return
 	}
-	answer.Text, answer.IsError = res.Tool.Text, res.Tool.IsError
+	answer.Text, answer.IsError, answer.Attachments = res.Tool.Text, res.Tool.IsError, res.Tool.Attachments
 	w.t.Calls[p.fact].IsError = res.Tool.IsError
 	if res.Tool.IsError {
 		w.t.ToolCalls.Failed++

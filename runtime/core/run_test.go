@@ -546,6 +546,76 @@ func TestO6CompressToolResults(t *testing.T) {
 	}
 }
 
+// O6: a result with attachments is replaced by what they are taken for, whatever its text says, and counts no more.
+func TestO6CompressAttachments(t *testing.T) {
+	p := plan(1, "a")
+	p.Agents[0].CompressToolResults = 500
+	p.Agents[0].Unmetered = "allow"
+	picture := []spec.Attachment{{Type: spec.AttachImage, MediaType: "image/png", Digest: "sha256:1", Size: 1 << 20, Data: make([]byte, 1<<20)}}
+	var first spec.Message
+	o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+		switch e.Kind {
+		case core.Judge:
+			return allowAll(e)
+		case core.ToolCall:
+			return core.Result{Tool: &spec.ToolResult{Text: "note", Attachments: picture}}
+		}
+		for _, m := range e.Request.Messages {
+			if m.Role == spec.RoleTool {
+				first = m
+				break
+			}
+		}
+		if e.Request.Turn < 3 {
+			return tools(nil, "x")
+		}
+		return text("done", nil)
+	}}
+	out, err := o.run(core.Input{Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Text != "[Tool output compressed: 4804 estimated characters, already processed]" || first.Attachments != nil {
+		t.Errorf("%+v", first)
+	}
+	// Each picture was in one request, at its figure: turn 2 had the first, turn 3 the second.
+	if got := out.Tasks[0].Tokens.Input; got < 2*spec.ImageTokens || got > 2*spec.ImageTokens+500 {
+		t.Errorf("%d tokens are estimated", got)
+	}
+}
+
+// The digest of a request goes by the digests of its attachments: a log has no bytes, and must come to the same.
+func TestDigestsOfRequestsGoByDigestsOfAttachments(t *testing.T) {
+	digest := func(a spec.Attachment) (last string) {
+		o := &orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+			switch {
+			case e.Kind == core.Judge:
+				return allowAll(e)
+			case e.Kind == core.ToolCall:
+				return core.Result{Tool: &spec.ToolResult{Text: "note", Attachments: []spec.Attachment{a}}}
+			case e.Kind == core.ModelCall:
+				if last = e.Digest; e.Request.Turn == 1 {
+					return tools(&spec.Usage{}, "x")
+				}
+			}
+			return text("done", &spec.Usage{})
+		}}
+		if _, err := o.run(core.Input{Plan: plan(1, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		return last
+	}
+	one := spec.Attachment{Type: spec.AttachImage, MediaType: "image/png", Digest: "sha256:1", Size: 3}
+	loaded, other := one, one
+	loaded.Data, other.Digest = []byte("abc"), "sha256:2"
+	if digest(one) != digest(loaded) {
+		t.Error("it differs with the bytes at hand")
+	}
+	if digest(one) == digest(other) {
+		t.Error("it is the same for other bytes")
+	}
+}
+
 func TestTreesThatCannotBeLookedAtStopTheRun(t *testing.T) {
 	p := plan(1, "a")
 	p.Tasks[0].Role = "a"

@@ -27,11 +27,31 @@ func (t *tool) answer(text string) spec.ToolResult {
 	if t.spec.Output == "json" {
 		return t.value(doc)
 	}
-	out, err := rich(t.mask(doc))
+	out, err := rich(doc)
 	if err != nil {
 		return t.failed("its output is not {data, modelOutput}: %v", err)
 	}
+	return t.masked(out)
+}
+
+// masked takes secrets out of all that a rich result has: what is read of it first, since a mask must not meet base64.
+func (t *tool) masked(out spec.ToolResult) spec.ToolResult {
+	if out.Data != nil {
+		out.Data = t.mask(out.Data)
+	}
+	out.Text = t.clean(out.Text)
+	for i, a := range out.Attachments {
+		out.Attachments[i] = a.Masked(t.Redact)
+	}
 	return out
+}
+
+// most is how much is read of an answer, in bytes. A rich one can hold as much as may be attached, as base64.
+func (t *tool) most() int {
+	if t.spec.Output == "rich" {
+		return maxRich
+	}
+	return maxAnswer
 }
 
 // found gives a part of an answer: text as itself, anything else as JSON.

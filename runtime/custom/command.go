@@ -47,7 +47,7 @@ func (t *tool) run(ctx context.Context, template *tools.Command, env []string, c
 	}
 	limits := process.Limits{Input: append([]byte{}, call.Canonical...), Timeout: t.timeout, Grace: grace}
 	if t.structured() { // half of it would be of no use
-		limits.MaxStdout = maxAnswer
+		limits.MaxStdout = int64(t.most())
 	}
 	o, err := t.commands.Run(ctx, process.Command{Program: program, Args: args, Dir: t.Dir, Env: env}, limits)
 	switch {
@@ -68,7 +68,7 @@ func (t *tool) ended(ctx context.Context, why process.Reason) string {
 	case process.Closed:
 		return "the run has ended"
 	case process.Flooded:
-		return fmt.Sprintf("it wrote more than %d bytes", maxAnswer)
+		return fmt.Sprintf("it wrote more than %d bytes", t.most())
 	}
 	return t.stopped(ctx)
 }

@@ -54,9 +54,15 @@ func TestCommand(t *testing.T) {
 		{"json, cut", with(sh(`printf '{"a":'`), kind("json")), bad("its output is not one JSON value: not valid JSON at byte 5: unexpected EOF")},
 		{"json, flood", with(sh("yes"), kind("json")), bad("it wrote more than 8388608 bytes")},
 
-		{"rich, text", with(sh(`echo '{"data":{"a":1},"modelOutput":"one hunter2"}'`), kind("rich")), spec.ToolResult{Text: "one [redacted]", Data: json.RawMessage(`{"a":1}`)}},
+		{"rich, text", with(sh(`echo '{"data":{"a":1},"modelOutput":"one hunter2"}'`), kind("rich")), spec.ToolResult{Text: "one [redacted]", Data: json.RawMessage(`{"a":1}`), Chosen: true}},
 		{"rich, data alone", with(sh(`echo '{"data":"one"}'`), kind("rich")), spec.ToolResult{Text: "one", Data: json.RawMessage(`"one"`)}},
-		{"rich, output alone", with(sh(`echo '{"modelOutput":"one"}'`), kind("rich")), okText("one")},
+		{"rich, output alone", with(sh(`echo '{"modelOutput":"one"}'`), kind("rich")), spec.ToolResult{Text: "one", Chosen: true}},
+		{"rich, an image", with(sh(`printf '{"modelOutput":[{"type":"text","text":"a hunter2"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}' "$(printf '\211PNG' | base64)"`), kind("rich")),
+			spec.ToolResult{Text: "a [redacted]\n[image: image/png; inline data]", Chosen: true, Attachments: []spec.Attachment{{Type: "image", MediaType: "image/png", Data: []byte("\x89PNG")}}}},
+		{"rich, a secret in a file", with(sh(`printf '{"modelOutput":[{"type":"file","filename":"hunter2.txt","source":{"type":"base64","media_type":"text/plain","data":"%s"}}]}' "$(printf 'a hunter2' | base64)"`), kind("rich")),
+			spec.ToolResult{Text: "[file: [redacted].txt; text/plain; inline data]", Chosen: true, Attachments: []spec.Attachment{{Type: "file", MediaType: "text/plain", Filename: "[redacted].txt", Data: []byte("a [redacted]")}}}},
+		{"rich, exit code", with(sh(`echo '{"modelOutput":"one"}'; exit 3`), kind("rich")), bad("it exited with code 3\n--- stdout ---\n{\"modelOutput\":\"one\"}")},
+		{"rich, flood", with(sh("yes"), kind("rich")), bad("it wrote more than 19573416 bytes")},
 		{"rich, neither", with(sh(`echo '{"data":{}}'`), kind("rich")), bad("its output is not {data, modelOutput}: data that is no text needs modelOutput")},
 		{"rich, another member", with(sh(`echo '{"Data":"x"}'`), kind("rich")), bad(`its output is not {data, modelOutput}: it has a member "Data"`)},
 		{"rich, no object", with(sh(`echo null`), kind("rich")), bad("its output is not {data, modelOutput}: it is no object")},
@@ -71,35 +77,47 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+const inline = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`
+
 // O4, O5: attachments are checked, and noted in the text.
 func TestRichParts(t *testing.T) {
 	for parts, want := range map[string]string{
 		`[{"type":"text","text":"a"},{"type":"text","text":""},{"type":"text","text":"b"}]`:                                   "a\n\nb",
 		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]`:                                "[image: image/png; inline data]",
 		`[{"type":"file","filename":"a.pdf","source":{"type":"url","media_type":"application/pdf","url":"https://h/a.pdf"}}]`: "[file: a.pdf; application/pdf; URL reference]",
-		`[]`:                   "!modelOutput is neither text nor a list of parts",
-		`{}`:                   "!modelOutput is neither text nor a list of parts",
-		`null`:                 "!modelOutput is neither text nor a list of parts",
+		`[]`:                   "!modelOutput must be a text or a list of parts that is not empty",
+		`{}`:                   "!modelOutput must be a text or a list of parts that is not empty",
+		`null`:                 "!modelOutput must be a text or a list of parts that is not empty",
 		`[{"type":"video"}]`:   `!modelOutput[0]: type must be "text", "image", or "file"`,
 		`[{"type":"text"}]`:    "!modelOutput[0]: text is missing",
 		`["a"]`:                "!modelOutput[0]: it does not read as a part",
 		`[{"type":"image"}]`:   "!modelOutput[0]: source is missing",
 		`[{"type":"x","y":1}]`: `!modelOutput[0]: it does not read as a part: unknown field "y"`,
-		`[{"type":"file","source":{"type":"base64","media_type":"a/b","data":"AAAA"}}]`:                              "!modelOutput[0]: filename is missing",
+		`[{"type":"file","source":{"type":"base64","media_type":"a/b","data":"AAAA"}}]`:                              "!modelOutput[0]: filename must be a name",
 		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"data:image/png;base64,AAAA"}}]`: "!modelOutput[0]: the source must contain raw base64 data",
 		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAB\nAAAA"}}]`:                 "!modelOutput[0]: the source must contain raw base64 data",
 		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":""}}]`:                           "!modelOutput[0]: the source must contain raw base64 data",
 		`[{"type":"image","source":{"type":"url","media_type":"image/png","url":"file:///etc/passwd"}}]`:             "!modelOutput[0]: the source's URL must use HTTP or HTTPS",
 		`[{"type":"image","source":{"type":"url","media_type":"image/png","url":"/x"}}]`:                             "!modelOutput[0]: the source's URL must use HTTP or HTTPS",
-		`[{"type":"image","source":{"type":"url","media_type":"image/png; q=1","url":"https://h/x"}}]`:               "!modelOutput[0]: media_type must be a media type without parameters",
+		`[{"type":"image","source":{"type":"url","media_type":"image/png; q=1","url":"https://h/x"}}]`:               `!modelOutput[0]: media type "image/png; q=1" must be a MIME type without parameters`,
+		`[{"type":"text","text":"a","filename":"b"}]`:                                                                "!modelOutput[0]: a text has no source and no filename",
+		`[{"type":"image","text":"a","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]`:            "!modelOutput[0]: image must not have text beside its source",
+		`[{"type":"image","filename":"a","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]`:        "!modelOutput[0]: an image has no filename",
+		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA","url":"https://h/x"}}]`:   `!modelOutput[0]: the source of type "base64" has data and url`,
+		`[{"type":"image","source":{"type":"url","media_type":"image/png"}}]`:                                        "!modelOutput[0]: the source's URL is missing",
+		`[{"type":"image","source":{"type":"base64","media_type":"text/html","data":"AAAA"}}]`:                       `!modelOutput[0]: media type "text/html" is not that of an image`,
+		`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAB="}}]`:                       "!modelOutput[0]: the source must contain raw base64 data",
+		`[` + strings.Repeat(`{"type":"text","text":""},`, 256) + `{"type":"text","text":""}]`:                       "!modelOutput has 257 parts, and 256 is the most",
+		`[` + strings.Repeat(inline+",", 16) + inline + `]`:                                                          "!there are 17 attachments, and 16 is the most for one result",
 		`[{"type":"image","source":{"type":"disk","media_type":"image/png"}}]`:                                       `!modelOutput[0]: the source's type must be "base64" or "url"`,
 	} {
+		attached := strings.Count(want, "[image") + strings.Count(want, "[file")
 		got, err := rich([]byte(`{"data":1,"modelOutput":` + parts + `}`))
 		message, refused := strings.CutPrefix(want, "!")
 		switch {
 		case refused && (err == nil || !strings.HasPrefix(err.Error(), message)):
 			t.Errorf("%s: got %v, want %s", parts, err, message)
-		case !refused && (err != nil || got.Text != want || string(got.Data) != "1"):
+		case !refused && (err != nil || got.Text != want || string(got.Data) != "1" || len(got.Attachments) != attached || !got.Chosen):
 			t.Errorf("%s: %+v, %v", parts, got, err)
 		}
 	}
@@ -224,4 +242,33 @@ func BenchmarkCommand(b *testing.B) {
 			b.Fatal(r.Text)
 		}
 	}
+}
+
+// Whatever a tool writes is refused, or is something that can be passed on and is what was written.
+func FuzzRich(f *testing.F) {
+	for _, seed := range []string{`{"data":"x"}`, `{"data":1,"modelOutput":"x"}`, `{"modelOutput":[{"type":"text","text":"a"},` + inline + `]}`,
+		`{"modelOutput":[{"type":"file","filename":"a","source":{"type":"url","media_type":"a/b","url":"https://h/x"}}]}`, `{"modelOutput":[null]}`, `{"modelOutput":[{"type":"image","source":null}]}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		doc, err := oneValue(text)
+		if err != nil {
+			return
+		}
+		out, err := rich(doc)
+		if err != nil {
+			return
+		}
+		if err := spec.CheckAttachments(out.Attachments); err != nil || out.IsError {
+			t.Errorf("%q: %v", text, err)
+		}
+		if out.Data != nil && !json.Valid(out.Data) {
+			t.Errorf("%q: data %q", text, out.Data)
+		}
+		for i := range out.Attachments {
+			if a := &out.Attachments[i]; !strings.Contains(out.Text, a.Note()) || a.Inline() != (len(a.Data) > 0) {
+				t.Errorf("%q: %q has no note of %+v", text, out.Text, a)
+			}
+		}
+	})
 }

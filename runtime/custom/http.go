@@ -87,7 +87,7 @@ func (x *exchange) call(ctx context.Context, call runtime.Invocation) spec.ToolR
 		return x.broken(ctx, inner, "there is no answer from "+x.address.Origin, err)
 	}
 	defer resp.Body.Close()
-	text, cut, err := read(resp)
+	text, cut, err := read(resp, x.most())
 	var other *contentError
 	switch bad := resp.StatusCode >= http.StatusMultipleChoices; {
 	case errors.As(err, &other) && bad:
@@ -134,15 +134,15 @@ func below(text string) string {
 func (x *exchange) pick(text string, cut bool) spec.ToolResult {
 	if len(x.pointer) == 0 {
 		if cut && x.structured() {
-			return x.failed("the answer has more than %d bytes", maxAnswer)
+			return x.failed("the answer has more than %d bytes", x.most())
 		}
 		if cut {
-			text = whole(text) + fmt.Sprintf("\n[... the answer has more than %d bytes; the rest is left out ...]\n", maxAnswer)
+			text = whole(text) + fmt.Sprintf("\n[... the answer has more than %d bytes; the rest is left out ...]\n", x.most())
 		}
 		return x.answer(text)
 	}
 	if cut {
-		return x.failed("the answer has more than %d bytes", maxAnswer)
+		return x.failed("the answer has more than %d bytes", x.most())
 	}
 	doc, err := oneValue(text)
 	if err != nil {
@@ -160,8 +160,8 @@ type contentError struct{ what string }
 
 func (e *contentError) Error() string { return "the answer is " + e.what + ", want text" }
 
-// read takes an answer that is text, at most maxAnswer bytes of it. Without a type it is text if it reads as such.
-func read(resp *http.Response) (text string, cut bool, err error) {
+// read takes an answer that is text, at most so many bytes of it. Without a type it is text if it reads as such.
+func read(resp *http.Response, most int) (text string, cut bool, err error) {
 	kind, params, typeErr := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	stated := resp.Header.Get("Content-Type") != ""
 	switch charset := strings.ToLower(params["charset"]); {
@@ -170,12 +170,12 @@ func read(resp *http.Response) (text string, cut bool, err error) {
 	case charset != "" && charset != "utf-8" && charset != "utf8" && charset != "us-ascii":
 		return "", false, &contentError{fmt.Sprintf("in %q", charset)}
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
 	if err != nil {
 		return "", false, err
 	}
-	if cut = len(b) > maxAnswer; cut {
-		b = b[:maxAnswer]
+	if cut = len(b) > most; cut {
+		b = b[:most]
 	}
 	if !stated && !utf8.Valid(b) {
 		return "", false, &contentError{"of no stated type and no UTF-8"}

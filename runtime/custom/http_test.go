@@ -155,7 +155,7 @@ func TestAnswer(t *testing.T) {
 		{get("/json", response("/data/x")), bad("the answer has nothing at /data/x: /data/x: there is no such member")},
 		{get("/text", response("/data")), bad("the answer is not one JSON value: not valid JSON at byte 0: invalid character 'a' at start of value")},
 		{get("/text", kind("json")), bad("its output is not one JSON value: not valid JSON at byte 0: invalid character 'a' at start of value")},
-		{get("/rich", response("/r"), kind("rich")), spec.ToolResult{Text: "one", Data: json.RawMessage("1")}},
+		{get("/rich", response("/r"), kind("rich")), spec.ToolResult{Text: "one", Data: json.RawMessage("1"), Chosen: true}},
 		{get("/problem"), okText(`{"a":1}`)},
 		{get("/untyped"), okText("plain")},
 		{get("/empty"), okText("(no output)")},

@@ -40,6 +40,8 @@ const (
 	grace = 2 * time.Second
 	// maxAnswer is the most that is read of one answer, in bytes.
 	maxAnswer = 8 << 20
+	// maxRich is the same for output: rich.
+	maxRich = maxAnswer + spec.MaxAttachmentBytes/3*4
 )
 
 // Open gives the tools, sorted by name. A tool that [tools.Check] refuses and a credential that is not there are errors.

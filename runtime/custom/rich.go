@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
-	"net/url"
 	"strings"
 
 	"github.com/open-multi-agent/oma/spec"
 )
+
+// maxParts bounds the parts of one modelOutput, of which spec.MaxAttachments may be attachments.
+const maxParts = 256
 
 // rich reads one object {data, modelOutput}: what a program may use, and what the model sees. Without modelOutput the
 // data must be text, and the model sees that.
@@ -27,36 +28,42 @@ func rich(doc []byte) (spec.ToolResult, error) {
 	}
 	out := spec.ToolResult{Data: members["data"]}
 	seen, ok := members["modelOutput"]
-	if !ok {
-		if out.Data == nil || out.Data[0] != '"' {
-			return spec.ToolResult{}, errors.New("data that is no text needs modelOutput")
-		}
-		seen = out.Data
+	if ok {
+		out.Chosen = true
+		return out, shown(&out, seen)
 	}
-	var err error
-	out.Text, err = modelText(seen)
-	return out, err
+	if out.Data == nil || out.Data[0] != '"' {
+		return spec.ToolResult{}, errors.New("data that is no text needs modelOutput")
+	}
+	return out, json.Unmarshal(out.Data, &out.Text)
 }
 
-// modelText gives what a model reads: text, or a list of parts with a note in the place of each attachment.
-func modelText(doc json.RawMessage) (string, error) {
-	var text string
+// shown puts what a model is shown into a result: text, or a list of parts, with a note in the place of each attachment.
+func shown(out *spec.ToolResult, doc json.RawMessage) error {
 	if doc[0] == '"' {
-		return text, json.Unmarshal(doc, &text)
+		return json.Unmarshal(doc, &out.Text)
 	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(doc, &parts); err != nil || len(parts) == 0 {
-		return "", errors.New("modelOutput is neither text nor a list of parts")
+		return errors.New("modelOutput must be a text or a list of parts that is not empty")
+	}
+	if len(parts) > maxParts {
+		return fmt.Errorf("modelOutput has %d parts, and %d is the most", len(parts), maxParts)
 	}
 	lines := make([]string, len(parts))
 	for i, raw := range parts {
-		line, err := partText(raw)
-		if err != nil {
-			return "", fmt.Errorf("modelOutput[%d]: %w", i, err)
+		text, attached, err := readPart(raw)
+		if err == nil && attached != nil {
+			text, err = attached.Note(), attached.Check()
+			out.Attachments = append(out.Attachments, *attached)
 		}
-		lines[i] = line
+		if err != nil {
+			return fmt.Errorf("modelOutput[%d]: %w", i, err)
+		}
+		lines[i] = text
 	}
-	return strings.Join(lines, "\n"), nil
+	out.Text = strings.Join(lines, "\n")
+	return spec.CheckAttachments(out.Attachments)
 }
 
 // part is a text, an image or a file.
@@ -75,56 +82,51 @@ type source struct {
 	URL       string `json:"url"`
 }
 
-func partText(raw []byte) (string, error) {
+// readPart gives a text, or an attachment, which is then not nil.
+func readPart(raw []byte) (text string, attached *spec.Attachment, err error) {
 	var p part
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return "", errors.New("it does not read as a part: " + strings.TrimPrefix(err.Error(), "json: "))
+		return "", nil, errors.New("it does not read as a part: " + strings.TrimPrefix(err.Error(), "json: "))
 	}
-	switch p.Type {
-	case "text":
-		if p.Text == nil {
-			return "", errors.New("text is missing")
-		}
-		return *p.Text, nil
-	case "image", "file":
-		if p.Source == nil {
-			return "", errors.New("source is missing")
-		}
-		where, err := p.Source.check()
-		if err != nil {
-			return "", err
-		}
-		if p.Type == "image" {
-			return fmt.Sprintf("[image: %s; %s]", p.Source.MediaType, where), nil
-		}
-		if p.Filename == "" {
-			return "", errors.New("filename is missing")
-		}
-		return fmt.Sprintf("[file: %s; %s; %s]", p.Filename, p.Source.MediaType, where), nil
+	switch {
+	case p.Type != "text" && p.Type != spec.AttachImage && p.Type != spec.AttachFile:
+		return "", nil, errors.New(`type must be "text", "image", or "file"`)
+	case p.Type == "text" && (p.Source != nil || p.Filename != ""):
+		return "", nil, errors.New("a text has no source and no filename")
+	case p.Type == "text" && p.Text == nil:
+		return "", nil, errors.New("text is missing")
+	case p.Type == "text":
+		return *p.Text, nil, nil
+	case p.Text != nil:
+		return "", nil, fmt.Errorf("%s must not have text beside its source", p.Type)
+	case p.Source == nil:
+		return "", nil, errors.New("source is missing")
+	case p.Type == spec.AttachImage && p.Filename != "":
+		return "", nil, errors.New("an image has no filename")
 	}
-	return "", errors.New(`type must be "text", "image", or "file"`)
+	a := spec.Attachment{Type: p.Type, MediaType: p.Source.MediaType, Filename: p.Filename}
+	return "", &a, p.Source.into(&a)
 }
 
-// check says in words where an attachment is.
-func (s *source) check() (where string, err error) {
-	if kind, params, err := mime.ParseMediaType(s.MediaType); err != nil || len(params) > 0 || !strings.Contains(kind, "/") || !strings.EqualFold(kind, s.MediaType) {
-		return "", errors.New("media_type must be a media type without parameters")
-	}
-	switch s.Type {
-	case "base64":
+// into puts a source into its attachment.
+func (s *source) into(a *spec.Attachment) error {
+	switch {
+	case s.Type == "base64" && s.URL == "":
 		b, err := base64.StdEncoding.Strict().DecodeString(s.Data)
 		if err != nil || len(b) == 0 || base64.StdEncoding.EncodeToString(b) != s.Data {
-			return "", errors.New("the source must contain raw base64 data")
+			return errors.New("the source must contain raw base64 data")
 		}
-		return "inline data", nil
-	case "url":
-		u, err := url.Parse(s.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return "", errors.New("the source's URL must use HTTP or HTTPS")
+		a.Data = b
+		return nil
+	case s.Type == "url" && s.Data == "":
+		if a.URL = s.URL; s.URL == "" {
+			return errors.New("the source's URL is missing")
 		}
-		return "URL reference", nil
+		return nil
+	case s.Type == "base64" || s.Type == "url":
+		return fmt.Errorf("the source of type %q has data and url", s.Type)
 	}
-	return "", errors.New(`the source's type must be "base64" or "url"`)
+	return errors.New(`the source's type must be "base64" or "url"`)
 }

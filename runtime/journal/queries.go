@@ -20,6 +20,8 @@ coalesce((SELECT num & 4294967295 FROM records
 	sqlAddCut     = `INSERT INTO records (num, body, blob, cut, heads) SELECT ?, ?, num, ?, ? FROM blobs WHERE digest = ?`
 	sqlLastRecord = `SELECT num, substr(heads, -32) FROM records WHERE num BETWEEN ? AND ? ORDER BY num DESC LIMIT 1`
 	sqlRecords    = `SELECT num, body, blob, cut, heads FROM records WHERE num > ? AND num <= ? ORDER BY num`
+	sqlAttach     = `INSERT INTO attachments (run, digest, blob) SELECT ?, ?, num FROM blobs WHERE digest = ? ON CONFLICT DO NOTHING`
+	sqlAttached   = `SELECT blobs.digest, body FROM attachments JOIN blobs ON blobs.num = blob WHERE run = ? AND attachments.digest = ?`
 	sqlBlob       = `SELECT digest, body FROM blobs WHERE num = ?`
 
 	sqlAddApproval = `INSERT INTO approvals (id, run, scope, boundary, request_hash, content, reason, requested_at, expires, sum)
@@ -42,9 +44,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`
 var sqlPrune = []string{
 	`INSERT INTO pruning (run) VALUES (?1)`,
 	`CREATE TEMP TABLE loose AS SELECT DISTINCT blob AS num FROM records
-WHERE num BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295 AND blob IS NOT NULL`,
+WHERE num BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295 AND blob IS NOT NULL
+UNION SELECT blob FROM attachments WHERE run = ?1`,
+	`DELETE FROM attachments WHERE run = ?1`,
 	`DELETE FROM records WHERE num BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295`,
-	`DELETE FROM blobs WHERE num IN (SELECT num FROM temp.loose) AND NOT EXISTS (SELECT 1 FROM records WHERE blob = blobs.num)`,
+	`DELETE FROM blobs WHERE num IN (SELECT num FROM temp.loose) AND NOT EXISTS (SELECT 1 FROM records WHERE blob = blobs.num)
+AND NOT EXISTS (SELECT 1 FROM attachments WHERE blob = blobs.num)`,
 	`DROP TABLE temp.loose`,
 	`DELETE FROM decisions WHERE approval IN (SELECT id FROM approvals WHERE run = ?1)`,
 	`DELETE FROM approvals WHERE run = ?1`,

@@ -5,7 +5,25 @@ const applicationID = 0x6f6d6100
 
 // migrations make the schema, each from the version before it. The version of a store is how many of them it has had.
 // Those that were released are never changed.
-var migrations = []string{firstSchema}
+var migrations = []string{firstSchema, attachmentSchema}
+
+// What tools attached to their results, by run: bytes that no record holds. They go with their run.
+const attachmentSchema = `
+CREATE TABLE attachments (
+	run    INTEGER NOT NULL REFERENCES runs,
+	digest TEXT NOT NULL, -- as records name it
+	blob   INTEGER NOT NULL REFERENCES blobs,
+	PRIMARY KEY (run, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attachments_blob ON attachments (blob);
+
+CREATE TRIGGER attachments_fixed BEFORE UPDATE ON attachments
+BEGIN SELECT RAISE(ABORT, 'an attachment cannot be changed'); END;
+CREATE TRIGGER attachments_kept BEFORE DELETE ON attachments WHEN OLD.run NOT IN pruning
+BEGIN SELECT RAISE(ABORT, 'an attachment is removed by pruning only'); END;
+CREATE TRIGGER blobs_attached BEFORE DELETE ON blobs WHEN EXISTS (SELECT 1 FROM attachments WHERE blob = OLD.num)
+BEGIN SELECT RAISE(ABORT, 'an attachment refers to this blob'); END;
+`
 
 // Records that are stored together are one row, since most of what storing costs is paid by the row. A row's number is its
 // run's number and that of its last record: run<<32 | seq. So the records of a run lie together in one tree, in order,

@@ -200,7 +200,9 @@ func (s *Store) identify() error {
 		return &NewerError{s.path, version, len(migrations)}
 	case version == len(migrations):
 		return nil
-	case s.ro || version < 1:
+	case s.ro && version >= 1: // records are stored as they were then
+		return nil
+	case version < 1:
 		return fmt.Errorf("%w: %s has version %d, and %d is expected", ErrCorrupt, s.path, version, len(migrations))
 	}
 	return migrate(s.db, migrations)

@@ -23,10 +23,16 @@ func TestResults(t *testing.T) {
 		"nothing":              {`{"content":[]}`, "", false},
 		"an empty object":      {`{}`, "", false},
 		"the first revision":   {`{"toolResult":{"n":1},"content":[{"type":"text","text":"x"}]}`, `{"n":1}`, false},
-		"picture":              {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}]}`, "[image image/png; base64 length=4]", false},
-		"sound without a kind": {`{"content":[{"type":"audio","data":"AAAA"}]}`, "[audio audio/*; base64 length=4]", false},
+		"picture":              {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}]}`, "[image: image/png; inline data]", false},
+		"sound without a kind": {`{"content":[{"type":"audio","data":"AAAA"}]}`, "[audio: audio/*; not passed on: models are given images and files alone]", false},
+		"picture of no kind":   {`{"content":[{"type":"image","data":"AAAA"}]}`, `[image: image/*; not passed on: media type "image/*" must be a MIME type without parameters]`, false},
+		"picture of words":     {`{"content":[{"type":"image","data":"AAAA","mimeType":"text/html"}]}`, "[image: text/html; not passed on: its media type is not that of an image]", false},
+		"picture that is none": {`{"content":[{"type":"image","data":"A-A","mimeType":"image/png"}]}`, "[image: image/png; not passed on: it is not base64 data]", false},
+		"picture of an error":  {`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"}],"isError":true}`, "[image: image/png; not passed on: the result is an error]", true},
+		"blob of an error":     {`{"content":[{"type":"resource","resource":{"uri":"u:1","blob":"AAAA"}}],"isError":true}`, "[resource u:1]\n[file: application/octet-stream; not passed on: the result is an error]", true},
+		"too many pictures":    {`{"content":[` + strings.Repeat(`{"type":"image","data":"AAAA","mimeType":"image/png"},`, 16) + `{"type":"image","data":"AAAA","mimeType":"image/png"}]}`, `MCP tool "echo" failed: MCP server "fake": the content of the result: there are 17 attachments, and 16 is the most for one result`, true},
 		"resource":             {`{"content":[{"type":"resource","resource":{"uri":"u:1","text":"t"}}]}`, "[resource u:1]\nt", false},
-		"blob":                 {`{"content":[{"type":"resource","resource":{"uri":"u:1","mimeType":"a/b","blob":"AAAAAA=="}}]}`, "[resource u:1; mimeType=a/b; blob base64 length=8]", false},
+		"blob":                 {`{"content":[{"type":"resource","resource":{"uri":"u:1","mimeType":"a/b","blob":"AAAAAA=="}}]}`, "[resource u:1]\n[file: 1; a/b; inline data]", false},
 		"link":                 {`{"content":[{"type":"resource_link","name":"n","uri":"u:1","description":"d"}]}`, "[resource_link name=\"n\" uri=\"u:1\"]\nd", false},
 		"kind of tomorrow":     {`{"content":[{"type":"hologram", "depth": 12345678901234567890},{"type":"text","text":"t"}]}`, "[hologram]\n{\"type\":\"hologram\",\"depth\":12345678901234567890}\nt", false},
 		"no block":             {`{"content":[3,null]}`, "[]\n3\n[]\nnull", false},
@@ -43,10 +49,36 @@ func TestResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := wired(t, Options{}, &fake{call: func(*fake, string, string, string) string { return test.result }})
 			got := invoke(t.Context(), tool(t, c), `{}`)
+			got.Attachments = nil // see TestAttachments
 			if diff := cmp.Diff(spec.ToolResult{Text: test.want, IsError: test.isError}, got); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
 			}
 		})
+	}
+}
+
+// M4: what becomes an attachment, beside its note in the text. What is linked is never one, and never fetched.
+func TestAttachments(t *testing.T) {
+	for name, test := range map[string]struct {
+		content string
+		want    []spec.Attachment
+	}{
+		"picture":           {`{"type":"image","data":"iVBORw==","mimeType":"image/png"}`, []spec.Attachment{{Type: "image", MediaType: "image/png", Data: []byte("\x89PNG")}}},
+		"with a parameter":  {`{"type":"image","data":"iVBORw==","mimeType":"image/svg+xml; charset=utf-8"}`, []spec.Attachment{{Type: "image", MediaType: "image/svg+xml", Data: []byte("\x89PNG")}}},
+		"blob":              {`{"type":"resource","resource":{"uri":"file:///x/a%20b.pdf?v=1","mimeType":"application/pdf","blob":"JVBERg=="}}`, []spec.Attachment{{Type: "file", MediaType: "application/pdf", Filename: "a b.pdf", Data: []byte("%PDF")}}},
+		"blob of no kind":   {`{"type":"resource","resource":{"uri":"demo://","blob":"JVBERg=="}}`, []spec.Attachment{{Type: "file", MediaType: "application/octet-stream", Filename: "mcp-resource", Data: []byte("%PDF")}}},
+		"blob of a picture": {`{"type":"resource","resource":{"uri":"demo://x","mimeType":"image/gif","blob":"R0lG"}}`, []spec.Attachment{{Type: "image", MediaType: "image/gif", Data: []byte("GIF")}}},
+		"text that is known": {`{"type":"resource","resource":{"uri":"a:hunter2.txt","mimeType":"text/plain","blob":"aHVudGVyMg=="}}`,
+			[]spec.Attachment{{Type: "file", MediaType: "text/plain", Filename: "[gone].txt", Data: []byte("[gone]")}}},
+		"link":  {`{"type":"resource_link","name":"n","uri":"https://h/x.png","mimeType":"image/png"}`, nil},
+		"sound": {`{"type":"audio","data":"AAAA","mimeType":"audio/wav"}`, nil},
+		"text":  {`{"type":"resource","resource":{"uri":"u:1","text":"t"}}`, nil},
+	} {
+		c := wired(t, Options{Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[gone]") }},
+			&fake{call: func(*fake, string, string, string) string { return `{"content":[` + test.content + `]}` }})
+		if diff := cmp.Diff(test.want, invoke(t.Context(), tool(t, c), `{}`).Attachments); diff != "" {
+			t.Errorf("%s: want -, got +\n%s", name, diff)
+		}
 	}
 }
 
@@ -207,6 +239,29 @@ func FuzzExact(f *testing.F) {
 		text, ok := exactText(m.Result.Meta)
 		if !ok || !json.Valid(text) {
 			t.Errorf("no text in %s", out)
+		}
+	})
+}
+
+// Whatever a server writes: what is attached can be passed on and has its note, and an error has nothing attached.
+func FuzzContent(f *testing.F) {
+	for _, seed := range []string{`{"type":"image","data":"AAAA","mimeType":"image/png"}`, `{"type":"audio","data":"AAAA"}`, `{"type":"resource","resource":{"uri":"u:1/a%00","mimeType":"a/b","blob":"AAAA"}}`,
+		`{"type":"resource","resource":{"uri":"%zz","blob":""}}`, `{"type":"resource_link","name":"n"}`, `null`, `{"type":"image","data":"AAAA","mimeType":"image/\n"}`} {
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, block string, isError bool) {
+		if !json.Valid([]byte(block)) {
+			return
+		}
+		s := said{refused: isError}
+		s.block([]byte(block))
+		if err := spec.CheckAttachments(s.attached); err != nil && !strings.Contains(err.Error(), "is the most") || isError && s.attached != nil || len(s.parts) == 0 {
+			t.Errorf("%s: %v, %+v", block, err, s)
+		}
+		for i := range s.attached {
+			if !strings.Contains(strings.Join(s.parts, "\n"), s.attached[i].Note()) {
+				t.Errorf("%s: no note in %q", block, s.parts)
+			}
 		}
 	})
 }

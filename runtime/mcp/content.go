@@ -58,11 +58,17 @@ func (c *Client) result(o *servers.Offered, text []byte) (spec.ToolResult, error
 	if string(a.Structured) == "null" {
 		a.Structured = nil
 	}
-	said, err := a.text()
+	said, err := a.said()
+	if err == nil {
+		err = spec.CheckAttachments(said.attached)
+	}
 	if err != nil {
 		return spec.ToolResult{}, fmt.Errorf("MCP server %q: the content of the result: %w", c.name, err)
 	}
-	out := spec.ToolResult{Text: c.o.Redact(clipped(said)), IsError: a.IsError}
+	out := spec.ToolResult{Text: c.o.Redact(clipped(strings.Join(said.parts, "\n"))), IsError: a.IsError}
+	for _, attached := range said.attached {
+		out.Attachments = append(out.Attachments, attached.Masked(c.o.Redact))
+	}
 	if o.OutputSchema == nil || a.IsError {
 		return out, nil
 	}
@@ -101,56 +107,63 @@ func redacted(redact func(string) string, v any) any {
 	return v
 }
 
-// text is what the model reads.
-func (a *answer) text() (string, error) {
+// said is what the model is given.
+func (a *answer) said() (said, error) {
+	out := said{refused: a.IsError}
 	if a.ToolResult != nil {
-		return string(a.ToolResult), nil
+		out.parts = []string{string(a.ToolResult)}
+		return out, nil
 	}
 	blocks, err := elements(a.Content, maxBlocks)
 	if err != nil {
-		return "", err
+		return out, err
 	}
-	parts := make([]string, 0, len(blocks)+1)
-	said := a.Structured == nil
+	repeated := a.Structured == nil
 	for _, raw := range blocks {
-		part, isText := blockText(raw)
-		parts = append(parts, part)
-		said = said || isText && sameJSON(part, a.Structured)
+		isText := out.block(raw)
+		repeated = repeated || isText && sameJSON(out.parts[len(out.parts)-1], a.Structured)
 	}
-	if !said {
-		parts = append(parts, string(a.Structured))
+	if !repeated {
+		out.parts = append(out.parts, string(a.Structured))
 	}
-	return strings.Join(parts, "\n"), nil
+	return out, nil
 }
 
-// blockText says a block in words. isText: it is the block's own text.
-func blockText(raw json.RawMessage) (text string, isText bool) {
+// block adds a block. isText: it is the block's own text.
+func (s *said) block(raw json.RawMessage) (isText bool) {
 	var b block
 	err := json.Unmarshal(raw, &b)
 	switch r := b.Resource; {
 	case err != nil:
 	case b.Type == "text" && b.Text != nil:
-		return *b.Text, true
+		s.parts = append(s.parts, *b.Text)
+		return true
 	case (b.Type == "image" || b.Type == "audio") && b.Data != nil:
 		if b.MIME == "" {
 			b.MIME = b.Type + "/*"
 		}
-		return fmt.Sprintf("[%s %s; base64 length=%d]", b.Type, b.MIME, len(*b.Data)), false
-	case b.Type == "resource_link":
+		s.media(b.Type, b.MIME, "", *b.Data)
+		return false
+	case b.Type == "resource_link": // an address of the server's, which nobody follows
 		head := fmt.Sprintf("[resource_link name=%q uri=%q]", b.Name, b.URI)
 		if b.Description != "" {
 			head += "\n" + b.Description
 		}
-		return head, false
+		s.parts = append(s.parts, head)
+		return false
 	case b.Type != "resource" || r == nil:
 	case r.Text != nil:
-		return fmt.Sprintf("[resource %s]\n%s", r.URI, *r.Text), false
+		s.parts = append(s.parts, fmt.Sprintf("[resource %s]\n%s", r.URI, *r.Text))
+		return false
 	case r.Blob != nil:
-		return fmt.Sprintf("[resource %s; mimeType=%s; blob base64 length=%d]", r.URI, r.MIME, len(*r.Blob)), false
+		s.parts = append(s.parts, fmt.Sprintf("[resource %s]", r.URI))
+		s.media("file", r.MIME, fileName(r.URI), *r.Blob)
+		return false
 	}
 	var flat bytes.Buffer
 	_ = json.Compact(&flat, raw) // it was decoded once already
-	return fmt.Sprintf("[%s]\n%s", b.Type, flat.String()), false
+	s.parts = append(s.parts, fmt.Sprintf("[%s]\n%s", b.Type, flat.String()))
+	return false
 }
 
 // sameJSON says that a text is a spelling of the value.

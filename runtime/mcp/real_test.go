@@ -76,7 +76,7 @@ func TestRealEverything(t *testing.T) {
 				{"echo", `{"message":"hi"}`, "Echo: hi", false},
 				{"echo", `{"wrong":1}`, "message", true},
 				{"get-sum", `{"a":2,"b":3}`, "5", false},
-				{"get-tiny-image", `{}`, "[image image/png; base64 length=5380]", false},
+				{"get-tiny-image", `{}`, "[image: image/png; inline data]", false},
 				{"get-structured-content", `{"location":"New York"}`, `"temperature":33`, false},
 				{"get-resource-links", `{"count":2}`, "[resource_link name=", false},
 				{"trigger-long-running-operation", `{"duration":1,"steps":4}`, "Long running operation completed", false},
@@ -89,6 +89,12 @@ func TestRealEverything(t *testing.T) {
 				got := invoke(t.Context(), tool, test.args)
 				if got.IsError != test.isError || !strings.Contains(got.Text, test.want) {
 					t.Errorf("%s gives %t, %.300s", test.tool, got.IsError, got.Text)
+				}
+				if test.tool == "get-tiny-image" && (len(got.Attachments) != 1 || got.Attachments[0].MediaType != "image/png" || !strings.HasPrefix(string(got.Attachments[0].Data), "\x89PNG\r\n")) {
+					t.Errorf("%d attachments", len(got.Attachments))
+				}
+				if test.tool == "get-resource-links" && got.Attachments != nil {
+					t.Error("what is linked is attached")
 				}
 				if data := string(got.Data); test.tool == "get-structured-content" && (!strings.Contains(data, `"temperature":33`) || strings.Count(got.Text, "temperature") != 1) {
 					t.Errorf("data %s, text %s", data, got.Text)

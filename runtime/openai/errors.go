@@ -27,6 +27,7 @@ const (
 	codeIncomplete  = "INCOMPLETE"   // the answer began and did not end
 	codeBadResponse = "BAD_RESPONSE" // the answer is no answer
 	codeTooLarge    = "RESPONSE_TOO_LARGE"
+	codeUnsupported = "UNSUPPORTED_TOOL_RESULT_CONTENT" // an attachment that the protocol cannot carry: nothing is sent
 )
 
 // failure is a ProviderError before it is given its provider's name and loses its secrets.

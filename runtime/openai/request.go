@@ -12,7 +12,11 @@ import (
 // marshalers, and since each turn sends the whole conversation again, an agent of 200 turns spent more time in them than
 // in everything else together.
 func (m *Model) body(e *endpoint, req *spec.ModelRequest, askUsage bool) ([]byte, error) {
-	r := request{Model: req.Model, Messages: m.messages(req), Tools: toolParams(req.Tools), Temperature: req.Temperature, Stream: m.opts.Stream}
+	messages, err := m.messages(req, e.official)
+	if err != nil {
+		return nil, err
+	}
+	r := request{Model: req.Model, Messages: messages, Tools: toolParams(req.Tools), Temperature: req.Temperature, Stream: m.opts.Stream}
 	if n := max(req.MaxOutputTokens, 0); e.official {
 		r.MaxCompletionTokens = n
 	} else {
@@ -40,7 +44,9 @@ func unsendable(tools []spec.ToolInfo, err error) error {
 	return failf(codeBadRequest, "request cannot be written: %v", err)
 }
 
-func (m *Model) messages(req *spec.ModelRequest) []requestMessage {
+// messages gives a conversation as the protocol has it. What tools attached stands in a message of the user behind all
+// results of the turn: the protocol takes text alone in those, and nothing between them.
+func (m *Model) messages(req *spec.ModelRequest, official bool) ([]requestMessage, error) {
 	out := make([]requestMessage, 0, len(req.Messages)+1)
 	if req.System != "" {
 		out = append(out, requestMessage{Role: "system", Content: &req.System})
@@ -52,18 +58,30 @@ func (m *Model) messages(req *spec.ModelRequest) []requestMessage {
 			loop--
 		}
 	}
+	var attached []contentPart
 	for i := range req.Messages {
 		msg := &req.Messages[i]
+		if msg.Role != spec.RoleTool && len(attached) > 0 {
+			out, attached = append(out, requestMessage{Role: "user", Content: attached}), nil
+		}
 		switch msg.Role {
 		case spec.RoleAssistant:
 			out = append(out, assistantMessage(msg, i >= loop))
 		case spec.RoleTool:
-			out = append(out, requestMessage{Role: "tool", Content: &msg.Text, ToolCallID: msg.ToolCallID})
+			parts, err := attachmentParts(msg, official)
+			if err != nil {
+				return nil, err
+			}
+			attached = append(attached, parts...)
+			out = append(out, requestMessage{Role: "tool", Content: toolText(msg), ToolCallID: msg.ToolCallID})
 		default:
 			out = append(out, requestMessage{Role: "user", Content: &msg.Text})
 		}
 	}
-	return out
+	if len(attached) > 0 {
+		out = append(out, requestMessage{Role: "user", Content: attached})
+	}
+	return out, nil
 }
 
 func assistantMessage(msg *spec.Message, echo bool) requestMessage {

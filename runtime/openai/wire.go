@@ -27,11 +27,29 @@ type streamOptions struct {
 }
 
 type requestMessage struct {
-	Role             string        `json:"role"`
-	Content          *string       `json:"content,omitempty"` // nil: left out, which is not the same as empty
+	Role string `json:"role"`
+	// Content is a *string or []contentPart. nil: left out, which is not the same as empty.
+	Content          any           `json:"content,omitempty"`
 	ReasoningContent string        `json:"reasoning_content,omitempty"`
 	ToolCalls        []requestCall `json:"tool_calls,omitempty"`
 	ToolCallID       string        `json:"tool_call_id,omitempty"`
+}
+
+// contentPart is a piece of a message that is no text alone. Which member it has goes by its type.
+type contentPart struct {
+	Type  string    `json:"type"` // text, image_url or file
+	Text  string    `json:"text,omitempty"`
+	Image *imageURL `json:"image_url,omitempty"`
+	File  *fileData `json:"file,omitempty"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
+}
+
+type fileData struct {
+	Filename string `json:"filename"`
+	Data     string `json:"file_data"`
 }
 
 type requestCall struct {

@@ -114,6 +114,11 @@ func (d *digester) message(m *spec.Message, first, exact bool) {
 	if exact {
 		d.add(masked(m.Reasoning), fmt.Sprint(m.IsError))
 	}
+	for _, a := range m.Attachments {
+		if d.add("attachment", a.Type, a.MediaType); exact {
+			d.add(masked(a.Filename), masked(a.URL), a.Digest)
+		}
+	}
 }
 
 func (d *digester) sum() string {

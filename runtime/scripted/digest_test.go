@@ -13,10 +13,16 @@ func request() *spec.ModelRequest {
 		Messages: []spec.Message{
 			{Role: "user", Text: "do it"},
 			{Role: "assistant", Text: "I will", ToolCalls: []spec.ToolCall{{ID: "c1", Name: "file_read", Arguments: `{"path":"a","n":5}`}}},
-			result("c1", "12:00", false),
+			attached(result("c1", "12:00", false)),
 			{Role: "user", Text: "again: 12:00"},
 		},
 		Tools: []spec.ToolInfo{{Name: "file_read", Description: "d", InputSchema: spec.Schema(`{"type": "object"}`)}}}
+}
+
+// attached puts a picture beside a result.
+func attached(m spec.Message) spec.Message {
+	m.Attachments = []spec.Attachment{{Type: "image", MediaType: "image/png", Digest: "sha256:1", Data: []byte("png")}}
+	return m
 }
 
 // Answer 32: what a digest covers, and what differs from machine to machine.
@@ -43,6 +49,12 @@ func TestRequestDigestCovers(t *testing.T) {
 		"result of":           {func(r *spec.ModelRequest) { r.Messages[2].ToolCallID = "c2" }, always},
 		"result text":         {func(r *spec.ModelRequest) { r.Messages[2].Text = "13:00" }, exactOnly},
 		"result failed":       {func(r *spec.ModelRequest) { r.Messages[2].IsError = true }, exactOnly},
+		"no attachment":       {func(r *spec.ModelRequest) { r.Messages[2].Attachments = nil }, always},
+		"attachment's kind":   {func(r *spec.ModelRequest) { r.Messages[2].Attachments[0].Type = "file" }, always},
+		"attachment's type":   {func(r *spec.ModelRequest) { r.Messages[2].Attachments[0].MediaType = "image/gif" }, always},
+		"attachment's digest": {func(r *spec.ModelRequest) { r.Messages[2].Attachments[0].Digest = "sha256:2" }, exactOnly},
+		"attachment's name":   {func(r *spec.ModelRequest) { r.Messages[2].Attachments[0].Filename = "a" }, exactOnly},
+		"attachment's bytes":  {func(r *spec.ModelRequest) { r.Messages[2].Attachments[0].Data = nil }, never},
 		"later user text":     {func(r *spec.ModelRequest) { r.Messages[3].Text = "again: 13:00" }, exactOnly},
 		"answer text":         {func(r *spec.ModelRequest) { r.Messages[1].Text = "no" }, exactOnly},
 		"tool description":    {func(r *spec.ModelRequest) { r.Tools[0].Description = "e" }, exactOnly},

@@ -10,8 +10,8 @@
 // [RequestDigest] covers what the team and the model decide: agent, task, model, system prompt, the task's first
 // message, the tools with their schemas, the roles of all messages and each call's id, tool and arguments. It leaves
 // out what tools answered and whether they failed, because times, paths and files differ from machine to machine, and
-// the text of later user messages, which may quote it. So a recording plays elsewhere, and a changed prompt, grant or
-// schema is noticed. With match: exact, all texts, the tools' descriptions and the temperature count too. The output
+// the text of later user messages, which may quote it. Of an attachment it covers the type, not the bytes. So a recording plays elsewhere, and a changed prompt, grant or
+// schema is noticed. With match: exact, all texts, the digests of attachments, the tools' descriptions and the temperature count too. The output
 // limit never does: it follows from what is left of a budget.
 //
 // Text goes through the patterns of spec/redact before it is hashed. A recording holds no secrets, so a task that is

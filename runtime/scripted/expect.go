@@ -44,12 +44,39 @@ func unmetResult(want *spec.ExpectResult, messages []spec.Message) string {
 		case !strings.Contains(m.Text, want.Contains):
 			return fmt.Sprintf("expected a result of call %q that contains %q, found %s", want.Of, want.Contains, excerpt(m.Text))
 		}
-		return ""
+		if problem := unmetAttachment(want.Of, spec.AttachImage, want.Image, m.Attachments); problem != "" {
+			return problem
+		}
+		return unmetAttachment(want.Of, spec.AttachFile, want.File, m.Attachments)
 	}
 	if len(others) == 0 {
 		return fmt.Sprintf("expected a result of call %q, found no result at all", want.Of)
 	}
 	return fmt.Sprintf("expected a result of call %q, found results of %s", want.Of, strings.Join(others, ", "))
+}
+
+// unmetAttachment looks for an attachment that reaches the model: one whose bytes are there, or their address. No media
+// type: any result will do.
+func unmetAttachment(of, kind, mediaType string, all []spec.Attachment) string {
+	if mediaType == "" {
+		return ""
+	}
+	var found []string
+	for i := range all {
+		a := &all[i]
+		if a.Type == kind && a.MediaType == mediaType && (len(a.Data) > 0 || !a.Inline()) {
+			return ""
+		}
+		note := a.Note()
+		if a.Inline() && len(a.Data) == 0 {
+			note += " without its bytes"
+		}
+		found = append(found, note)
+	}
+	if len(found) == 0 {
+		found = []string{"none"}
+	}
+	return fmt.Sprintf("expected a result of call %q with the %s %s attached, found %s", of, kind, mediaType, strings.Join(found, ", "))
 }
 
 // excerpt quotes the start of a text, since the whole of it may be a file.

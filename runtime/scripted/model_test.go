@@ -114,6 +114,15 @@ func TestMismatchNamesThePlace(t *testing.T) {
 		"result error": {turn: spec.Turn{Expect: &spec.Expect{ToolResult: &spec.ExpectResult{Of: "c1", IsError: ptr(false)}}},
 			messages: []spec.Message{result("c1", "denied", true)},
 			want:     `expected isError false of the result of call "c1", found true: "denied"`},
+		"no picture": {turn: spec.Turn{Expect: &spec.Expect{ToolResult: &spec.ExpectResult{Of: "c1", Image: "image/png"}}},
+			messages: []spec.Message{result("c1", "[image: image/png; inline data]", false)},
+			want:     `expected a result of call "c1" with the image image/png attached, found none`},
+		"another file": {turn: spec.Turn{Expect: &spec.Expect{ToolResult: &spec.ExpectResult{Of: "c1", Image: "image/png", File: "image/png"}}},
+			messages: []spec.Message{attached(result("c1", "", false))},
+			want:     `expected a result of call "c1" with the file image/png attached, found [image: image/png; inline data]`},
+		"a picture without its bytes": {turn: spec.Turn{Expect: &spec.Expect{ToolResult: &spec.ExpectResult{Of: "c1", Image: "image/png"}}},
+			messages: []spec.Message{{Role: spec.RoleTool, ToolCallID: "c1", Attachments: []spec.Attachment{{Type: "image", MediaType: "image/png", Digest: "sha256:1"}}}},
+			want:     `with the image image/png attached, found [image: image/png; inline data] without its bytes`},
 		"last message": {turn: spec.Turn{Expect: &spec.Expect{Contains: "yes"}},
 			messages: []spec.Message{{Role: "user", Text: "no"}},
 			want:     `cassette c.yaml:7: agents.reviewer[0].expect.contains: expected a last message that contains "yes", found "no"`},
@@ -141,6 +150,16 @@ func TestExpectationsThatHold(t *testing.T) {
 	m := scripted.New(&spec.Cassette{Agents: map[string][]spec.Turn{"a": {{Text: "ok", Expect: &spec.Expect{Contains: "last",
 		ToolResult: &spec.ExpectResult{Of: "c1", Contains: "oma", IsError: ptr(true)}}}}}}, "c.yaml", nil)
 	if got := ask(t, m, "a", "T", result("c1", "old", false), result("c1", "oma", true), result("c2", "the last", false)); got != "ok" {
+		t.Error(got)
+	}
+}
+
+func TestExpectedAttachments(t *testing.T) {
+	turn := spec.Turn{Text: "ok", Expect: &spec.Expect{ToolResult: &spec.ExpectResult{Of: "c1", Image: "image/png", File: "text/csv"}}}
+	m := scripted.New(&spec.Cassette{Agents: map[string][]spec.Turn{"a": {turn}}}, "c.yaml", nil)
+	both := attached(result("c1", "", false))
+	both.Attachments = append(both.Attachments, spec.Attachment{Type: "file", MediaType: "text/csv", Filename: "f", URL: "https://h/f"})
+	if got := ask(t, m, "a", "T", both); got != "ok" {
 		t.Error(got)
 	}
 }
