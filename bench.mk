@@ -13,7 +13,7 @@ BENCH_FLAGS ?=
 
 bench_bin = $(CURDIR)/bin/bench
 
-.PHONY: bench-peers
+.PHONY: bench-peers bench-children
 bench-peers: build ## compare with the machine's floor; needs BENCH_DIR, see bench.mk
 	@test -d "$(BENCH_DIR)/runbench" || { echo "bench-peers: give BENCH_DIR=FOLDER, see bench.mk" >&2; exit 2; }
 	@mkdir -p $(bench_bin)
@@ -23,3 +23,7 @@ bench-peers: build ## compare with the machine's floor; needs BENCH_DIR, see ben
 	  -peer 'script/floor=$(bench_bin)/floor' \
 	  -peer 'exec/oma=$(bench_bin)/generate $(CURDIR)/bin/oma' \
 	  -peer 'exec/oma-no-journal=$(bench_bin)/generate $(CURDIR)/bin/oma --no-journal'
+
+# What is measured stands against the same program, started or asked by bare means: x-bare.
+bench-children: ## what commands, bash and its walls, MCP servers and ACP agents cost over the bare program
+	$(GO) test -run '^$$' -bench 'Bash$$|Stdio|TurnBare|Command$$' -benchtime 2s ./runtime/custom ./runtime/sandbox ./runtime/mcp ./runtime/acp

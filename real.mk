@@ -33,7 +33,7 @@ tools: $(aimock) $(mcp) $(acp) $(agents) $(ollama) $(tiny)
 # Absent parts are skipped, and said so; with OMA_REAL_REQUIRED=1 they are failures.
 test-real: ## the tests against programs of others, where `make tools` has put them
 	@test -e $(aimock) && test -e $(mcp) && test -e $(acp) && test -e $(ollama) && test -e $(tiny) || echo "NOT TESTED AGAINST EVERY REAL PART: run make tools" >&2
-	$(GO) test -tags real -count=1 -run TestReal ./runtime/openai ./runtime/mcp ./runtime/acp ./cmd/oma
+	$(GO) test -tags real -count=1 -run TestReal ./runtime/openai ./runtime/mcp ./runtime/acp ./runtime/sandbox ./cmd/oma
 
 $(OMA_REAL_DIR)/.gitignore:
 	mkdir -p $(OMA_REAL_DIR)/bin $(OMA_REAL_DIR)/home $(OMA_REAL_DIR)/model

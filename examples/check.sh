@@ -4,7 +4,7 @@
 #   # gate: N         what oma gate --team ends with, where that is another code
 #   # policy: PATH    a policy from above for every command, relative to the example
 #   # says: TEXT      a part of what oma run says; may be repeated
-# Then it runs the policy tests, kills a run to go on with it, and plays an approval.
+# Then it runs the policy tests, kills a run to go on with it, plays an approval, and tries a wall.
 #
 #   examples/check.sh BIN
 #
@@ -81,4 +81,6 @@ problem=$("$teams/../resume.sh" "$oma" 2>&1 >/dev/null) && problem= || problem="
 report resume "$problem" "a run that was killed goes on"
 problem=$("$teams/../approval.sh" "$oma" 2>&1 >/dev/null) && problem= || problem="fails: $problem"
 report approval "$problem" "a call waits for a signature, is approved elsewhere, and runs once"
+problem=$("$teams/../sandbox.sh" "$oma" 2>&1 >said) && problem= || problem="fails: $problem"
+report sandbox "$problem" "$(sed -n 's/held: .*/held, as its receipt says/p' said)"
 exit $failed

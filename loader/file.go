@@ -17,7 +17,9 @@ import (
 const maxFile = 4 << 20
 
 // readFile reads a regular file. It never waits for a FIFO or a device.
-func readFile(path string) ([]byte, *spec.Diagnostic) {
+func readFile(path string) ([]byte, *spec.Diagnostic) { return readUpTo(path, maxFile) }
+
+func readUpTo(path string, most int) ([]byte, *spec.Diagnostic) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadable(path, err)
@@ -35,16 +37,16 @@ func readFile(path string) ([]byte, *spec.Diagnostic) {
 		d.Hint = "to read a pipe, give - as the file and send the text on standard input"
 		return nil, d
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	return data, checkSize(path, len(data))
+	return data, checkSize(path, len(data), most)
 }
 
-func checkSize(name string, n int) *spec.Diagnostic {
-	if n > maxFile {
-		return problem("file-too-large", "%q has more than %d MiB", name, maxFile>>20)
+func checkSize(name string, n, most int) *spec.Diagnostic {
+	if n > most {
+		return problem("file-too-large", "%q has more than %d MiB", name, most>>20)
 	}
 	return nil
 }

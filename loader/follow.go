@@ -46,6 +46,7 @@ func (f *follower) follow() {
 		}
 	}
 	f.lock()
+	f.programs()
 }
 
 func (f *follower) prompt(name string, at spec.Path) {

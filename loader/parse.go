@@ -35,7 +35,7 @@ func newDocument(name string, data []byte) *document {
 
 // parse fills in root, or says why it cannot.
 func (d *document) parse() spec.Diagnostics {
-	if p := checkSize(d.name, len(d.raw)); p != nil {
+	if p := checkSize(d.name, len(d.raw), maxFile); p != nil {
 		return spec.Diagnostics{*p}
 	}
 	if p := notText(d.raw); p != nil {

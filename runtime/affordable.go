@@ -151,7 +151,7 @@ func enforcement(p *spec.Plan) []spec.Control {
 			add("gates", spec.NotEnforceable, "no gate is declared")
 		}
 		switch {
-		case shell && Walled(a.ShellExecutor) && a.Containment != "none" && !a.StartsBesideShell(p):
+		case shell && Walled(a.ShellExecutor) && Alone(p, &a):
 			walls(&a, add)
 		case shell:
 			add("containment", spec.NotEnforceable, "bash runs anywhere the user may")

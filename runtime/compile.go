@@ -194,6 +194,9 @@ func (c *compiler) inputs() {
 	for p, f := range c.b.Cassettes {
 		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: spec.KindCassette})
 	}
+	for p, f := range c.b.Programs {
+		in = append(in, spec.PlanInput{Path: p, Digest: f.Digest, Kind: spec.InputProgram})
+	}
 	if f := c.b.Lock; f != nil {
 		in = append(in, spec.PlanInput{Path: f.Path, Digest: f.Digest, Kind: spec.KindLock})
 	}

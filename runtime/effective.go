@@ -39,6 +39,10 @@ func Effective(b *spec.Bundle, p *spec.Plan, o CompileOptions, ceilings spec.Bud
 	for _, name := range sortedKeys(p.Providers) {
 		e.provider(name)
 	}
+	for _, name := range sortedKeys(p.CustomTools) {
+		at := spec.Path("customTools").Key(name)
+		e.table(at, members(p.CustomTools[name]), members(b.Team.CustomTools[name]), at)
+	}
 	for _, name := range sortedKeys(p.MCPServers) {
 		at := spec.Path("mcpServers").Key(name)
 		e.table(at, members(p.MCPServers[name].MCPServer), members(b.Team.MCPServers[name]), at)
@@ -191,7 +195,7 @@ func (e *effective) provider(name string) {
 }
 
 // ownKeys are the keys of an agent that are no setting by themselves, or are told in another way.
-var ownKeys = []string{"name", "tools", "removed", "systemPrompt", "outputSchema"}
+var ownKeys = []string{"name", "tools", "removed", "systemPrompt", "outputSchema", "credentials"}
 
 // silent are the settings of an agent that a plan leaves out where nobody said anything. nil: there is none.
 var silent = map[string]any{"cwd": spec.DefaultCwd, "containment": "file tools stay in cwd", "unmetered": "refuse", "compressToolResults": false,
@@ -230,23 +234,49 @@ func (e *effective) agent(i int) {
 	e.grants(a, declared, path, at)
 }
 
-// grants tells which tools an agent has. What decides is the agent's own keys, else defaults.toolPreset.
+// grants tells which tools an agent has, the team's own and those of servers once more by themselves, and where its credentials
+// come from.
 func (e *effective) grants(a *spec.PlanAgent, declared *spec.Agent, path, at spec.Path) {
-	names := []string{}
+	kinds := map[string][]spec.Grant{"tools": a.Tools}
 	for _, g := range a.Tools {
-		names = append(names, g.Name)
+		if _, ok := e.plan.CustomTools[g.Name]; ok {
+			kinds["customTools"] = append(kinds["customTools"], g)
+		} else if _, _, ok := e.plan.ServerOf(g.Name); ok {
+			kinds["mcpTools"] = append(kinds["mcpTools"], g)
+		}
 	}
-	tools := path.Key("tools")
+	for _, key := range []string{"tools", "customTools", "mcpTools"} {
+		granted, any := kinds[key]
+		if !any {
+			continue
+		}
+		names := []string{}
+		for _, g := range granted {
+			names = append(names, g.Name)
+		}
+		source, where := e.granted(granted, declared, at)
+		e.add(path.Key(key), names, source, where)
+	}
+	for _, name := range sortedKeys(a.Credentials) {
+		e.add(path.Key("credentials").Key(name), a.Credentials[name], FromAgent, at.Key("credentials").Key(name))
+	}
+}
+
+// granted says where grants come from: the agent's own keys, else defaults.toolPreset. customTools comes beside one of them, so
+// it is named where it gave all of them.
+func (e *effective) granted(all []spec.Grant, declared *spec.Agent, at spec.Path) (source string, where spec.Path) {
+	added := func(g spec.Grant) bool { return strings.HasPrefix(g.GrantedBy, "customTools") }
 	switch {
+	case len(all) > 0 && !slices.ContainsFunc(all, func(g spec.Grant) bool { return !added(g) }):
+		return FromAgent, at.Key("customTools")
 	case declared.Tools != nil:
-		e.add(tools, names, FromAgent, at.Key("tools"))
+		return FromAgent, at.Key("tools")
 	case declared.ToolPreset != "":
-		e.add(tools, names, FromAgent, at.Key("toolPreset"))
+		return FromAgent, at.Key("toolPreset")
 	case e.b.Team.Defaults.ToolPreset != "":
-		e.add(tools, names, FromDefaults, "defaults.toolPreset")
-	default:
-		e.add(tools, names, FromProgram, "")
+		return FromDefaults, "defaults.toolPreset"
 	}
+	return FromProgram, ""
 }
 
 func (e *effective) gates() {

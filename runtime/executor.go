@@ -37,6 +37,31 @@ func (c *compiler) executor(a *spec.Agent, p *spec.PlanAgent, at spec.Path) {
 // start.
 func Walled(x *spec.ShellExecutor) bool { return x != nil && (x.Required == nil || *x.Required) }
 
+// Alone says that what an agent's executor holds, it holds of all that the agent does: no other tool of it leaves its folder.
+func Alone(p *spec.Plan, a *spec.PlanAgent) bool {
+	return a.ShellExecutor != nil && a.Containment != "none" && !a.StartsBesideShell(p)
+}
+
+// Weaker gives the weaker one of two levels. What is no level is weaker than any.
+func Weaker(a, b string) string {
+	order := []string{spec.NotEnforceable, spec.Observed, spec.Enforced}
+	if slices.Index(order, a) < slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// keptTo says that a receipt's map is its plan's. Of agents whose bash runs behind walls it may say less: where the folders
+// really lie is known to the machine alone.
+func keptTo(p *spec.Plan, got []spec.Control) bool {
+	agents := p.ByName()
+	return slices.EqualFunc(got, p.Enforcement, func(is, was spec.Control) bool {
+		a := agents[was.Agent]
+		less := a != nil && a.ShellExecutor != nil && Weaker(is.Level, was.Level) == is.Level && slices.Contains([]string{spec.NotEnforceable, spec.Observed, spec.Enforced}, is.Level)
+		return is.Agent == was.Agent && is.Control == was.Control && (is.Level == was.Level || less)
+	})
+}
+
 // walls says how far an executor keeps what bash does from the rest of the machine, at the least.
 func walls(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 	x := a.ShellExecutor
@@ -51,6 +76,17 @@ func walls(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 		add("evidence", spec.Observed, x.Kind+" refuses them outside; where the run's own files lie is the machine's")
 	}
 	add("secrets", spec.Observed, x.Kind+" closes the program's environment to them; files that the user may read they may read")
+	if x.Network != nil && !*x.Network {
+		add("network", level, x.Kind+" refuses commands of bash to open connections")
+	}
+	if x.Kind != "container" {
+		return
+	}
+	if name, digest, _ := strings.Cut(x.Image, "sha256:"); len(digest) == 64 && strings.Trim(digest, "0123456789abcdef") == "" && (name == "" || strings.HasSuffix(name, "@")) {
+		add("image", spec.Enforced, "the image is named by its digest")
+	} else {
+		add("image", spec.Observed, "the image is named without a digest, and another can take the name")
+	}
 }
 
 // aroundTeam says that a folder, as a plan names it, may hold the team file.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,31 @@ func TestWallsHoldBashAlone(t *testing.T) {
 	} {
 		if got := level(c.change); got != c.want {
 			t.Errorf("%s: containment %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Only the machine knows where folders really lie: a receipt may say less than its plan of what bash is kept in, never more, and
+// of nothing else.
+func TestReceiptKeepsToItsMap(t *testing.T) {
+	p := &spec.Plan{Agents: []spec.PlanAgent{{Name: "a", ShellExecutor: &spec.ShellExecutor{Kind: "landlock"}}, {Name: "b"}},
+		Enforcement: []spec.Control{{Agent: "a", Control: "evidence", Level: spec.Observed}, {Agent: "b", Control: "evidence", Level: spec.Observed}}}
+	for name, c := range map[string]struct {
+		edit func([]spec.Control) []spec.Control
+		want bool
+	}{
+		"the same":           {func(c []spec.Control) []spec.Control { return c }, true},
+		"another mechanism":  {func(c []spec.Control) []spec.Control { c[1].Mechanism = "x"; return c }, true},
+		"less":               {func(c []spec.Control) []spec.Control { c[0].Level = spec.NotEnforceable; return c }, true},
+		"more":               {func(c []spec.Control) []spec.Control { c[0].Level = spec.Enforced; return c }, false},
+		"no level":           {func(c []spec.Control) []spec.Control { c[0].Level = ""; return c }, false},
+		"less without walls": {func(c []spec.Control) []spec.Control { c[1].Level = spec.NotEnforceable; return c }, false},
+		"of another agent":   {func(c []spec.Control) []spec.Control { c[0].Agent = "b"; return c }, false},
+		"another control":    {func(c []spec.Control) []spec.Control { c[0].Control = "containment"; return c }, false},
+		"one left out":       {func(c []spec.Control) []spec.Control { return c[:1] }, false},
+	} {
+		if got := keptTo(p, c.edit(slices.Clone(p.Enforcement))); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -187,7 +187,9 @@ func (v *GateVerdict) bind(r *spec.Receipt, p *spec.Plan) {
 	differs("policies", r.Policies, policiesOf(p))
 	differs("team", []any{r.Team, r.GoalDigest}, []any{p.Team, p.GoalDigest})
 	differs("declared budgets", r.Budgets.Declared, p.Budgets)
-	differs("levels of enforcement", levels(r.Enforcement), levels(p.Enforcement))
+	if !keptTo(p, r.Enforcement) {
+		v.broken(hintReceipt, "the receipt has other levels of enforcement than its plan")
+	}
 	if plain(Narrow(p.Budgets, r.Budgets.Effective)) != plain(r.Budgets.Effective) {
 		v.broken(hintReceipt, "the ceilings in force are wider than those of the plan")
 	}
@@ -267,14 +269,6 @@ func otherPolicies(r *spec.Receipt, p *spec.Plan) (differ []string) {
 }
 
 // levels is what a plan promises. How it is kept may be said in other words on another machine.
-func levels(all []spec.Control) []string {
-	out := make([]string, len(all))
-	for i, c := range all {
-		out[i] = c.Agent + " " + c.Control + " " + c.Level
-	}
-	return out
-}
-
 func short(digest string) string {
 	if len(digest) > 19 {
 		return digest[:19] + "…"

@@ -105,7 +105,7 @@ func NotUnder(p *spec.Plan, given []spec.PolicyFile, known []spec.ToolInfo) (why
 func namedBy(p *spec.Plan) []named {
 	var out []named
 	for _, in := range p.Inputs {
-		if in.Kind != spec.KindTeam {
+		if in.Kind != spec.KindTeam && in.Kind != spec.InputProgram { // limits.commands is about programs
 			out = append(out, named{path: path.Join(".", in.Path)})
 		}
 	}

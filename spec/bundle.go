@@ -15,6 +15,8 @@ type Bundle struct {
 	Policies  map[string]PolicyFile   // by path as written in gates.files
 	Packs     map[string]PolicyFile   // by name, as the program carries them
 	Cassettes map[string]CassetteFile // by path as written in a provider
+	// Programs are what the team's own tools, servers and external agents are made of, by cleaned path, without their texts.
+	Programs map[string]File
 	// Lock pins the tools of the team's MCP servers. nil: there is none, or none is needed.
 	Lock *LockFile
 	// Above are the policies given from outside the team file, in the order given.

@@ -58,8 +58,11 @@ type PlanTeam struct {
 type PlanInput struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest"`
-	Kind   string `json:"kind"` // Team, Policy, Cassette, Lock or prompt
+	Kind   string `json:"kind"` // Team, Policy, Cassette, Lock, prompt or program
 }
+
+// InputProgram is the kind of a program of the team's own.
+const InputProgram = "program"
 
 // PlanPolicy is a document of rules that the plan was compiled under.
 type PlanPolicy struct {

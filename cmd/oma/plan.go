@@ -230,7 +230,7 @@ func enforcementText(w io.Writer, all []spec.Control) {
 		fmt.Fprintf(w, "  enforced for every agent: %s\n", strings.Join(everywhere, ", "))
 	}
 	for _, c := range all {
-		if c.Level != spec.Enforced {
+		if c.Level != spec.Enforced || !slices.Contains(runtime.Controls(), c.Control) { // that one not every agent has
 			fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
 		}
 	}

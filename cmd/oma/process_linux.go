@@ -129,9 +129,9 @@ func holdsEnvironment(fd int) bool {
 	return err == nil
 }
 
-// machine says what this machine adds to the plan's enforcement map. With bash the control secrets is never enforced:
+// closedHere says what this machine adds to the plan's row about secrets. With bash the control is never enforced:
 // the processes that started this one may hold the same keys, and their environment is not this program's to close.
-func (s *execution) machine(c spec.Control) spec.Control {
+func (s *execution) closedHere(c spec.Control) spec.Control {
 	if c.Control != "secrets" || c.Level != spec.Observed {
 		return c
 	}

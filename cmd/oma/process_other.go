@@ -14,4 +14,4 @@ func (a *app) hideSecrets(*wiring) error { return nil }
 
 func hiddenEnvironment([]string) map[string]string { return nil }
 
-func (s *execution) machine(c spec.Control) spec.Control { return c }
+func (s *execution) closedHere(c spec.Control) spec.Control { return c }

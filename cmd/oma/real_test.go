@@ -49,13 +49,20 @@ release:
       reason: not approved
 `
 
-// binary builds the binary and gives a function that runs it in a folder.
-func binary(t *testing.T) func(env []string, args ...string) (stdout, stderr string, code int) {
+// built builds the binary.
+func built(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "oma")
 	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return bin
+}
+
+// binary builds the binary and gives a function that runs it in a folder.
+func binary(t *testing.T) func(env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	bin := built(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"src/main.go": "package main\n\nfunc main() {}\n", "secret.env": "KEY=1\n"} {
 		path := filepath.Join(dir, name)

@@ -206,10 +206,8 @@ func (s *execution) protect(state string) error {
 func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (res *runtime.Result, err error) {
 	ended := s.past != nil && s.past.Ended // what has ended is told, and starts nothing
 	defer func() { err = errors.Join(err, s.wiring.wallsDown()) }()
-	if !ended {
-		if err := s.wiring.wallIn(ctx, s.id); err != nil {
-			return nil, err
-		}
+	if err := s.wiring.wallIn(ctx, s.id, ended); err != nil {
+		return nil, err
 	}
 	if err := s.open(ctx, ceilings); err != nil {
 		return nil, err

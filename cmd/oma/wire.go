@@ -47,10 +47,11 @@ type wiring struct {
 	above       []string // the policies above the team file, as given
 	outputs     []string // what the run writes itself: state, receipt, recording
 	locks       *builtin.Locks
-	executors   map[string]sandbox.Executor // by agent, where bash is not to run as any program
-	cassettes   map[string]*scripted.Model  // by provider, the ones played
-	recorder    *scripted.Recorder          // nil: nothing is recorded
-	serving     *serving                    // nil: no MCP server is started
+	executors   map[string]sandbox.Executor  // by agent, where bash is not to run as any program
+	held        map[string][]sandbox.Promise // what they held when they were made
+	cassettes   map[string]*scripted.Model   // by provider, the ones played
+	recorder    *scripted.Recorder           // nil: nothing is recorded
+	serving     *serving                     // nil: no MCP server is started
 }
 
 // newWiring gives the wiring of a plan. It has resolved no secret and made no folder.

@@ -72,6 +72,9 @@ func (c *Client) ended(err error) string {
 		case <-c.server.Done():
 			return "the server " + c.server.Exit().String()
 		case <-limit.C:
+			if errors.Is(err, io.ErrClosedPipe) {
+				return "the server has closed its input and still runs"
+			}
 			return "the server has closed its output and still runs"
 		}
 	}

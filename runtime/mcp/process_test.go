@@ -77,6 +77,10 @@ func misbehave(how string) {
 		signal.Ignore(syscall.SIGTERM)
 		f.serve(os.Stdin, os.Stdout)
 		time.Sleep(time.Hour)
+	default:
+		if fault := faults[how]; fault != nil {
+			fault(f)
+		}
 	}
 	f.serve(os.Stdin, os.Stdout)
 }

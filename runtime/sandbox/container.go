@@ -92,8 +92,12 @@ func (c *contained) Wrap(bash process.Command) (process.Command, func(process.Ou
 func (c *contained) walls(engine string, folders []string) ([]string, error) {
 	args := []string{"--read-only", "--tmpfs", "/tmp:exec,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--log-driver", "none",
 		"--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())}
-	if filepath.Base(engine) == "podman" && os.Getuid() != 0 {
-		args = append(args, "--userns", "keep-id") // or the user's files would be another's
+	if filepath.Base(engine) == "podman" {
+		// It would mount folders to write over those of a read-only image, and wait ten seconds for what it is to remove.
+		args = append(args, "--read-only-tmpfs=false", "--stop-timeout", "0")
+		if os.Getuid() != 0 {
+			args = append(args, "--userns", "keep-id") // or the user's files would be another's
+		}
 	}
 	if c.o.NoNetwork {
 		args = append(args, "--network", "none")

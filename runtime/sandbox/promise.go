@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -98,7 +99,7 @@ func (c *contained) Held() []Promise {
 // evidence is held as far as containment is, and only when nothing that judges the run lies where commands write.
 func (a *area) evidence(protected []string, level, by, more string) Promise {
 	if path := a.reaches(protected); path != "" {
-		return Promise{Evidence, notHeld, fmt.Sprintf("%s lies where commands may write", path)}
+		return Promise{Evidence, notHeld, fmt.Sprintf("%s lies where commands may write", filepath.Base(path))} // a receipt names no path of the machine
 	}
 	return Promise{Evidence, level, fmt.Sprintf("%s: what judges the run lies outside the folders that commands may write; %s", by, more)}
 }
