@@ -69,7 +69,11 @@ func walls(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 	if x.Kind == "landlock" {
 		level = spec.Observed // services on the machine can be asked to write, and modes changed
 	}
-	add("containment", level, x.Kind+" refuses commands of bash to write outside cwd and the folders declared")
+	contained, mechanism := level, x.Kind+" refuses commands of bash to write outside cwd and the folders declared"
+	if slices.ContainsFunc(x.Write, elsewhere) {
+		contained, mechanism = spec.Observed, mechanism+", some of which are not the team's"
+	}
+	add("containment", contained, mechanism)
 	if slices.ContainsFunc(append([]string{a.Cwd}, x.Write...), aroundTeam) {
 		add("evidence", spec.NotEnforceable, "bash can write the folder that the team file lies in")
 	} else {
@@ -89,8 +93,13 @@ func walls(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 	}
 }
 
+// elsewhere says that a folder, as a plan names it, does not lie in that of the team file.
+func elsewhere(folder string) bool {
+	clean := path.Clean(folder)
+	return path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../")
+}
+
 // aroundTeam says that a folder, as a plan names it, may hold the team file.
 func aroundTeam(folder string) bool {
-	clean := path.Clean(folder)
-	return folder != "" && (clean == "." || path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../"))
+	return folder != "" && (path.Clean(folder) == "." || elsewhere(folder))
 }

@@ -27,10 +27,13 @@ func TestWallsHoldBashAlone(t *testing.T) {
 		change func(*spec.Plan, *spec.PlanAgent)
 		want   string
 	}{
-		"bash":                {func(*spec.Plan, *spec.PlanAgent) {}, spec.Enforced},
-		"landlock":            {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Kind = "landlock" }, spec.Observed},
-		"not required":        {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Required = &no }, spec.NotEnforceable},
-		"file tools anywhere": {func(_ *spec.Plan, a *spec.PlanAgent) { a.Containment = "none" }, spec.NotEnforceable},
+		"bash":                         {func(*spec.Plan, *spec.PlanAgent) {}, spec.Enforced},
+		"landlock":                     {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Kind = "landlock" }, spec.Observed},
+		"a folder of others":           {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Write = []string{"cache", "/abs/../../x"} }, spec.Observed},
+		"a folder of the team's alone": {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Write = []string{"cache/../out"} }, spec.Enforced},
+		"a folder above":               {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Write = []string{"x/../.."} }, spec.Observed},
+		"not required":                 {func(_ *spec.Plan, a *spec.PlanAgent) { a.ShellExecutor.Required = &no }, spec.NotEnforceable},
+		"file tools anywhere":          {func(_ *spec.Plan, a *spec.PlanAgent) { a.Containment = "none" }, spec.NotEnforceable},
 		"a command beside": {func(p *spec.Plan, a *spec.PlanAgent) {
 			p.CustomTools = map[string]spec.CustomTool{"esc": {Command: []string{"sh"}}}
 			a.Tools = append(a.Tools, spec.Grant{ToolInfo: spec.ToolInfo{Name: "esc"}})
