@@ -31,8 +31,9 @@ type Ask struct {
 	// Output is the most output tokens the call would like. 0: no wish, which under a ceiling means DefaultOutput.
 	Output int64
 	// Input estimates the request's tokens. It makes parallel calls see each other and never refuses one.
-	Input int64
-	Price spec.Price
+	Input  int64
+	Price  spec.Price
+	Spends bool // it costs something, and nobody knows before how much
 }
 
 // DefaultOutput is the output limit of a call that asks for none while a ceiling is in force.
@@ -121,7 +122,7 @@ func (a Ask) want() int64 {
 func (l *Ledger) offer(a Ask) (int64, Answer) {
 	out := a.want()
 	for p := l; p != nil; p = p.parent {
-		limit, why := p.affordable(out, a.Price)
+		limit, why := p.affordable(out, &a)
 		switch {
 		case limit < out && p.heldTokens > 0:
 			return 0, Wait
@@ -143,7 +144,8 @@ func (l *Ledger) bounded() bool {
 }
 
 // affordable gives how many of the wanted output tokens this ledger alone allows.
-func (l *Ledger) affordable(want int64, price spec.Price) (int64, Answer) {
+func (l *Ledger) affordable(want int64, a *Ask) (int64, Answer) {
+	price := a.Price
 	out, why := want, Granted
 	if l.maxTokens > 0 {
 		if free := l.maxTokens - min(l.usedTokens, l.maxTokens) - l.heldTokens - l.asideTotal; free < out {
@@ -155,7 +157,7 @@ func (l *Ledger) affordable(want int64, price spec.Price) (int64, Answer) {
 	}
 	free := *l.maxCost - min(l.usedCost, *l.maxCost) - l.heldCost
 	switch {
-	case free <= 0 && price != (spec.Price{}):
+	case free <= 0 && (price != (spec.Price{}) || a.Spends):
 		return 0, NoMoney
 	case price.Output > 0:
 		if n := price.OutputFor(free); n < out {

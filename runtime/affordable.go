@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -141,7 +142,7 @@ func enforcement(p *spec.Plan) []spec.Control {
 			out = append(out, spec.Control{Agent: a.Name, Control: control, Level: level, Mechanism: mechanism})
 		}
 		if a.Backend != nil {
-			external(&a, add)
+			external(p, &a, add)
 			continue
 		}
 		add("grants", spec.Enforced, "the door refuses a call that is not granted")
@@ -196,7 +197,10 @@ func started(p *spec.Plan, a *spec.PlanAgent) (who, what string) {
 }
 
 // external says it of an agent that is a program of its own.
-func external(a *spec.PlanAgent, add func(control, level, mechanism string)) {
+func external(p *spec.Plan, a *spec.PlanAgent, add func(control, level, mechanism string)) {
+	if a.Backend.Serves() {
+		served(p, a, add)
+	}
 	add("grants", spec.NotEnforceable, "an external agent has tools of its own")
 	switch {
 	case a.Backend.Asks():
@@ -213,6 +217,26 @@ func external(a *spec.PlanAgent, add func(control, level, mechanism string)) {
 		add("budget", spec.Observed, "the agent's own figures are counted after its work")
 	} else {
 		add("budget", spec.NotEnforceable, "a program reports no usage")
+	}
+}
+
+// served says it of what is done for an external agent, which comes before what it does with its own hands.
+func served(p *spec.Plan, a *spec.PlanAgent, add func(control, level, mechanism string)) {
+	var names []string
+	for _, g := range given(a).Tools {
+		names = append(names, g.Name)
+	}
+	calls := "calls of " + strings.Join(names, ", ") + " that it asks for"
+	add("grants", spec.Enforced, calls+": the door refuses any other")
+	if p.Gates.Declared {
+		add("gates", spec.Enforced, calls+": every one is judged before it runs")
+	}
+	if slices.Contains(a.Backend.Capabilities, spec.CapabilityFS) {
+		add("containment", spec.Enforced, "calls of file_read, file_write that it asks for: they cannot leave the agent's folder")
+		add("evidence", spec.Enforced, "calls of file_write that it asks for: protected paths are refused")
+	}
+	if a.Has("bash") && Walled(a.ShellExecutor) {
+		walls(a, add)
 	}
 }
 

@@ -17,15 +17,15 @@ func (c *compiler) backend(a *spec.Agent, p *spec.PlanAgent, at spec.Path) {
 		{"maxTurns", a.MaxTurns > 0}, {"tools", a.Tools != nil}, {"toolPreset", a.ToolPreset != ""}, {"disallowedTools", a.DisallowedTools != nil},
 		{"customTools", a.CustomTools != nil}, {"compressToolResults", a.CompressToolResults != nil}, {"maxToolOutputChars", a.MaxToolOutputChars > 0},
 		{"maxToolInputBytes", a.MaxToolInputBytes > 0}, {"maxToolConcurrency", a.MaxToolConcurrency > 0}, {"containment", a.Containment != ""},
-		{"callTimeout", a.CallTimeout > 0}, {"gates", a.Gates != nil && !b.Asks()}} {
+		{"callTimeout", a.CallTimeout > 0}, {"shellExecutor", a.ShellExecutor != nil}, {"gates", a.Gates != nil && !b.Asks() && !b.Serves()}} {
 		if k.given {
 			d := c.diags.Errorf("backend-key", at.Key(k.key), "%s does not reach an external agent", k.key)
 			d.OnKey, d.Hint = true, "leave it out; what an external agent does is its own program's"
 		}
 	}
 	if HoldsNothing(&spec.PlanAgent{Backend: b, Unmetered: a.Unmetered}, c.ceilings(a)) {
-		c.diags.Errorf("backend-unmetered", at.Key("backend"), "a ceiling is in force, and %s", map[string]string{spec.BackendProcess: "a process reports no usage",
-			spec.BackendACP: "what an ACP agent's tokens cost is not known"}[b.Kind]).Hint = "write unmetered: allow beside backend, or take the ceiling away"
+		c.diags.Errorf("backend-unmetered", at.Key("backend"), "a ceiling is in force, and a process reports no usage").Hint =
+			"write unmetered: allow beside backend, or take the ceiling away"
 	}
 	out := *b
 	out.Cwd = cleanCwd(b.Cwd)
@@ -40,12 +40,34 @@ func (c *compiler) backend(a *spec.Agent, p *spec.PlanAgent, at spec.Path) {
 		p.Tools = []spec.Grant{{ToolInfo: permission(b), GrantedBy: "backend"}}
 		c.asksGates(a, at)
 	}
+	if b.Serves() {
+		p.Tools, p.MaxToolInputBytes = append(p.Tools, c.served(b)...), defaultToolInputBytes
+	}
+	if b.Kind != spec.BackendACP && len(b.Capabilities) > 0 {
+		c.diags.Errorf("backend-key", at.Key("backend").Key("capabilities"), "a process asks for nothing to be done").Hint = "leave it out, or write kind: acp"
+	}
 	if b.Kind != spec.BackendACP && b.Permission != "" {
 		c.diags.Errorf("backend-key", at.Key("backend").Key("permission"), "a process asks for no permission").Hint = "leave it out, or write kind: acp"
 	}
 	if b.Kind == spec.BackendACP && b.Input != "" {
 		c.diags.Errorf("backend-key", at.Key("backend").Key("input"), "an ACP agent gets its prompts by the protocol").Hint = "leave it out, or write kind: process"
 	}
+}
+
+// served are the tools that an ACP agent is granted by what it is offered, in the catalog's order.
+func (c *compiler) served(b *spec.Backend) (out []spec.Grant) {
+	by := map[string]string{}
+	for _, capability := range b.Capabilities {
+		for _, name := range map[string][]string{spec.CapabilityFS: {"file_read", "file_write"}, spec.CapabilityTerminal: {"bash"}}[capability] {
+			by[name] = "backend.capabilities " + capability
+		}
+	}
+	for _, t := range c.o.Catalog.Tools {
+		if by[t.Name] != "" {
+			out = append(out, spec.Grant{ToolInfo: t, GrantedBy: by[t.Name]})
+		}
+	}
+	return out
 }
 
 // asksGates wants gates where an agent's requests are put before them: without any, nothing would be judged.
@@ -65,8 +87,8 @@ func (c *compiler) ceilings(a *spec.Agent) spec.Budgets {
 	return Narrow(b, spec.Budgets{MaxTokenBudget: a.MaxTokenBudget})
 }
 
-// HoldsNothing says that a ceiling would not hold an external agent back, and that nobody allowed that: a process reports no
-// usage, and no price is known for what an ACP agent reports.
+// HoldsNothing says that a ceiling would not hold an external agent back, and that nobody allowed that: a process reports
+// nothing. An ACP agent that reports nothing ends with its first prompt.
 func HoldsNothing(a *spec.PlanAgent, b spec.Budgets) bool {
-	return a.Unmetered != "allow" && (b.MaxCostBudget != nil || a.Backend.Kind == spec.BackendProcess && b.MaxTokenBudget > 0)
+	return a.Unmetered != "allow" && a.Backend.Kind == spec.BackendProcess && (b.MaxCostBudget != nil || b.MaxTokenBudget > 0)
 }

@@ -157,7 +157,10 @@ func access(p *spec.Plan, a *spec.PlanAgent, info spec.ToolInfo) ToolAccess {
 		t.Default, t.Permits = "ungated", []string{"the grant"}
 		return t
 	}
-	if t.Default = p.Gates.Default; t.Default != spec.ActionDeny {
+	switch t.Default = p.Gates.Default; {
+	case info.Name == spec.PermissionTool: // nobody granted what an external agent has of its own
+		t.Permits = []string{"kind read, search or think"}
+	case t.Default != spec.ActionDeny:
 		t.Permits = []string{"gates.default"}
 	}
 	for _, r := range p.Gates.Rules {

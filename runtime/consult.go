@@ -21,6 +21,9 @@ type Approver interface {
 	// of the run. action is ask or suspend; it is suspend that is not for whoever sits there. An error means that nobody can
 	// decide: the call does not run. It returns soon after ctx ends, then with what it has.
 	Ask(ctx context.Context, r spec.ApprovalRequest, action string) (spec.ApprovalRecord, error)
+	// Here puts a request before whoever sits there and nobody else: nothing of it is kept, and what asks cannot wait. Where
+	// nobody sits whose word alone decides, or none answers, it is an error.
+	Here(ctx context.Context, r spec.ApprovalRequest) (spec.ApprovalRecord, error)
 }
 
 // ErrCannotSuspend is the answer where nothing is kept that a person could decide about later.
@@ -117,7 +120,12 @@ func (g *guard) consult(ctx context.Context, e *core.Effect) core.Result {
 	if err != nil {
 		return unasked(err)
 	}
+	done, err := g.speak(ctx)
+	if err != nil {
+		return core.Result{Cancelled: true}
+	}
 	rec, err := g.people.Ask(ctx, r, e.Ask.Action)
+	done()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return core.Result{Cancelled: true}
@@ -130,6 +138,19 @@ func (g *guard) consult(ctx context.Context, e *core.Effect) core.Result {
 	rec.TaskID = e.TaskID
 	g.heed(e, &rec)
 	return core.Result{Approval: &rec}
+}
+
+// speak waits until nobody else is being asked. The func ends asking.
+func (g *guard) speak(ctx context.Context) (func(), error) {
+	if g.floor == nil {
+		return func() {}, nil
+	}
+	select {
+	case g.floor <- struct{}{}:
+		return func() { <-g.floor }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // concluded is what the votes on a request come to, whatever the record says.

@@ -42,6 +42,14 @@ func (o *office) Ask(_ context.Context, r spec.ApprovalRequest, action string) (
 	return rec, nil
 }
 
+func (o *office) Here(_ context.Context, r spec.ApprovalRequest) (spec.ApprovalRecord, error) {
+	rec, err := o.Ask(context.Background(), r, "")
+	if err == nil && rec.Decision == spec.ApprovalPending {
+		err = ErrNobodyHere
+	}
+	return rec, err
+}
+
 func (o *office) says(boundary, verdict, reason string) {
 	o.said[boundary] = append(o.said[boundary], spec.ApprovalVote{Verdict: verdict, Reviewer: "ann", Reason: reason, DecidedAt: time.UnixMilli(1).UTC()})
 }

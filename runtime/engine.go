@@ -41,6 +41,7 @@ type engine struct {
 	hid       bool                                             // a model wrote a secret, and the log has a reference in its place
 	suspended bool                                             // it was stopped because only people's decisions were left to wait for
 
+	notes     chan note // what effects at work put on record
 	cancel    func()
 	runnable  []*thread
 	waiting   []*thread
@@ -121,7 +122,7 @@ func (e *engine) run(body func(core.Flow)) error {
 		if e.rec.flush(); e.rec.err != nil {
 			e.cancel()
 		}
-		c := <-e.done
+		c := e.next()
 		if e.held += c.held; c.held > 0 {
 			continue
 		}
@@ -158,7 +159,7 @@ func (e *engine) unwind() {
 		t.stop()
 	}
 	for e.inflight > 0 {
-		if c := <-e.done; c.held <= 0 {
+		if c := e.next(); c.held <= 0 {
 			e.inflight--
 		}
 	}

@@ -90,7 +90,7 @@ func (e *engine) clean(res *core.Result) *core.Result {
 		model := *m
 		model.Permits = make([]core.Permit, len(m.Permits))
 		for i, p := range m.Permits {
-			model.Permits[i] = core.Permit{ID: e.hide(p.ID), Judged: e.judged(p.Judged)}
+			model.Permits[i] = e.permit(p)
 		}
 		out.Model = &model
 	}
@@ -123,6 +123,28 @@ func (e *engine) judged(j *core.Judged) *core.Judged {
 	out := *j
 	out.Canonical, out.Text, out.Reason = e.json(j.Canonical), e.hide(j.Text), e.hide(j.Reason)
 	return &out
+}
+
+func (e *engine) permit(p core.Permit) core.Permit {
+	p.ID, p.Judged = e.hide(p.ID), e.judged(p.Judged)
+	return p
+}
+
+// observed is what the log holds of what an effect at work put on record, without resolved secrets.
+func (e *engine) observed(data any) any {
+	o, ok := data.(Observed)
+	if !ok || e.hide == nil {
+		return data
+	}
+	o.ToolCallID = e.hide(o.ToolCallID)
+	if o.Permit != nil {
+		p := e.permit(*o.Permit)
+		o.Permit = &p
+	}
+	if o.Activity != nil {
+		o.Activity = &e.activity([]spec.Activity{*o.Activity})[0]
+	}
+	return o
 }
 
 func (e *engine) activity(all []spec.Activity) []spec.Activity {

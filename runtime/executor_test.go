@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -82,29 +81,5 @@ func TestWhatDecidesAProgram(t *testing.T) {
 	}
 	if text := strings.Join(got, "\n"); len(got) != 2 || !strings.Contains(text, "LD_PRELOAD") || !strings.Contains(text, "PATH") {
 		t.Errorf("%q", got)
-	}
-}
-
-// An agent whose earlier requests matter to its later ones is not started again: what it was let do before is in no log.
-func TestAnAgentThatIsRememberedIsNotRestarted(t *testing.T) {
-	marks := over("reads", `input.kind == "read"`, "warn")
-	marks.Mark = "secret"
-	for name, c := range map[string]struct {
-		plan *spec.Plan
-		asks bool
-	}{
-		"no marks": {hybrid(over("reads", `input.kind == "read"`, "warn")), true},
-		"marks":    {hybrid(marks), false},
-		"history":  {hybrid(over("twice", `history.size() > 1`, "deny")), false},
-	} {
-		set, err := rulesOf(c.plan, ToolsOf(c.plan))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := &guard{plan: c.plan, rules: set, agents: map[string]*agentParts{"a1": {agent: &c.plan.Agents[0]}}}
-		e := &core.Effect{Kind: core.ModelCall, AgentName: "a1"}
-		if res, known := g.unsure(e); !known || res.Unsure != c.asks || res.Err == nil || res.Err.Code != "AGENT_NOT_REPEATED" {
-			t.Errorf("%s: %+v, %t", name, res, known)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-multi-agent/oma/runtime/core"
@@ -19,11 +20,12 @@ type callFacts struct {
 	made   map[string]judgement // by that effect
 	ended  map[string]bool      // made, with its result
 	unsure map[string]bool      // made, and nobody knows whether it took effect
+	seen   map[string][]string  // what external agents asked for, by their prompts: the digests of the inputs, in order
 	loose  string               // the first thing that nothing had let happen. Empty: there is none
 }
 
 func newCallFacts() callFacts {
-	return callFacts{map[string]judgement{}, map[string]judgement{}, map[string]judgement{}, map[string]bool{}, map[string]bool{}, ""}
+	return callFacts{map[string]judgement{}, map[string]judgement{}, map[string]judgement{}, map[string]bool{}, map[string]bool{}, map[string][]string{}, ""}
 }
 
 func (f *callFacts) broken(format string, args ...any) {
@@ -65,6 +67,10 @@ func (f *callFacts) approved(r *spec.ApprovalRequest) {
 func (f *callFacts) see(e *spec.Event) error {
 	switch e.Kind {
 	case spec.EventToolAsked:
+		if o := ObservedIn(e); o != nil {
+			f.observed(e, o)
+			return nil
+		}
 		var c struct{ ToolName, ToolCallID string }
 		if err := json.Unmarshal(e.Data, &c); err != nil {
 			return fmt.Errorf("event %d cannot be read", e.Seq)
@@ -84,6 +90,31 @@ func (f *callFacts) see(e *spec.Event) error {
 		}
 	}
 	return nil
+}
+
+// observed takes what an external agent asked for while it was at work.
+func (f *callFacts) observed(e *spec.Event, o *Observed) {
+	if o.Permit == nil {
+		return
+	}
+	prompt, n := promptOf(e.ID)
+	if n != len(f.seen[prompt])+1 || o.Permit.Judged == nil || o.Permit.Judged.InputDigest != e.Digest {
+		f.broken("request %s is out of order", e.ID)
+	}
+	f.seen[prompt] = append(f.seen[prompt], e.Digest)
+}
+
+// answered takes all that an external agent asked for during a prompt.
+func (f *callFacts) answered(prompt string, all []core.Permit) {
+	var digests []string
+	for i := range all {
+		if all[i].Judged != nil {
+			digests = append(digests, all[i].Judged.InputDigest)
+		}
+	}
+	if !slices.Equal(digests, f.seen[prompt]) {
+		f.broken("what the agent asked for during %s is not what is on record of it", prompt)
+	}
 }
 
 // result takes what a call came to, as far as it counts.

@@ -294,7 +294,8 @@ func (v *GateVerdict) costs(r *spec.Receipt, p *spec.Plan, agents map[string]*sp
 			total += *t.Cost
 		}
 		least := price.Cost(t.Tokens)
-		switch {
+		switch b := agents[t.Assignee].Backend; {
+		case b != nil && b.Kind == spec.BackendACP: // its own word, which the log has
 		case priced != (t.Cost != nil) && t.StartedAt != "":
 			v.broken(hintReceipt, "the cost of task %q is known on one side only", t.ID)
 		case priced && t.Cost != nil && (*t.Cost < least || *t.Cost > least+spec.USD(t.ModelCalls)):

@@ -104,6 +104,9 @@ func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts, redacted bool) {
 	} else {
 		differs("tokens", f.tokens == t.Tokens)
 	}
+	if t.Provider == "" && t.Cost != nil {
+		differs("costs", f.cost == *t.Cost)
+	}
 	differs("estimates", f.estimated == t.Estimated)
 	differs("failed calls", f.failures() == t.ToolCalls.Failed)
 	decided := t.ToolCalls.Allowed + t.ToolCalls.Denied + t.ToolCalls.Refused + t.ToolCalls.Suspended
@@ -126,6 +129,7 @@ type judgement struct {
 	id                              string // of the effect that was judged
 	scope, task, tool, call, digest string
 	spec.Decision
+	onSpot bool // of a request of an external agent: whoever was asked about it answered at once
 }
 
 // judged holds the receipt's decisions that were asked of the door against the log, one by one. Those the core answers by
@@ -208,6 +212,7 @@ type taskFacts struct {
 	asked                  int             // calls the answers hold
 	estimated              bool            // some usage was not reported
 	tokens                 spec.Usage
+	cost                   spec.USD // that external agents said
 	models                 []string
 	text                   string // of the last answer
 }
@@ -279,7 +284,8 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 	case spec.EventToolJudged:
 		var j judgedData
 		if err = json.Unmarshal(e.Data, &j); err == nil && j.Result != nil && j.Judged != nil {
-			f.judged = append(f.judged, judgement{strings.TrimSuffix(e.ID, "/judge"), "", e.TaskID, j.ToolName, j.ToolCallID, j.Judged.InputDigest, j.Judged.Decision})
+			f.judged = append(f.judged, judgement{id: strings.TrimSuffix(e.ID, "/judge"), task: e.TaskID, tool: j.ToolName, call: j.ToolCallID,
+				digest: j.Judged.InputDigest, Decision: j.Judged.Decision})
 			f.calls.judged(&f.judged[len(f.judged)-1])
 		}
 	case spec.EventBoundary:
@@ -311,15 +317,7 @@ func (f *logFacts) delegated(id string, s *core.TaskStatus) {
 	if !ok || s.Status == spec.TaskInProgress {
 		return
 	}
-	f.of(task).fail(id, s.Status != spec.TaskCompleted)
-}
-
-// fail takes whether a call failed.
-func (t *taskFacts) fail(id string, failed bool) {
-	if t.failed == nil {
-		t.failed = map[string]bool{}
-	}
-	t.failed[id] = failed
+	f.of(task).fails(id, s.Status != spec.TaskCompleted)
 }
 
 // timer takes the two times by which the core knows when a run began and was over.
@@ -341,18 +339,13 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 		}
 		if m := res.Model; m != nil {
 			t.model(m)
-			for i, p := range m.Permits {
-				if p.Judged != nil {
-					f.judged = append(f.judged, judgement{id: fmt.Sprintf("%s/permit/%d", e.ID, i+1), task: e.TaskID, tool: spec.PermissionTool, call: p.ID,
-						digest: p.Judged.InputDigest, Decision: p.Judged.Decision})
-				}
-			}
+			f.permits(e, m.Permits)
 			t.estimated = t.estimated || m.Response == nil && m.Wasted == (spec.Usage{}) && core.Lost(*res)
 		}
 	case spec.EventToolResult:
 		f.calls.result(e.ID, res)
 		id, _, _ := strings.Cut(e.ID, "/again/")
-		t.fail(id, res.Cancelled || res.Tool == nil || res.Tool.IsError)
+		t.fails(id, res.Cancelled || res.Tool == nil || res.Tool.IsError)
 	case spec.EventTree:
 		before := e.TaskID
 		if strings.HasSuffix(e.ID, "/end") {
@@ -365,6 +358,33 @@ func (f *logFacts) result(e *spec.Event, res *core.Result) {
 			f.trees = append(f.trees, before+" "+res.Tree)
 		}
 	}
+}
+
+// permits takes in what an external agent asked for during a prompt. Each request was put on record before it was answered.
+func (f *logFacts) permits(e *spec.Event, all []core.Permit) {
+	t := f.of(e.TaskID)
+	f.calls.answered(e.ID, all)
+	for i := range all {
+		p := &all[i]
+		if p.Judged == nil {
+			continue
+		}
+		id := fmt.Sprintf("%s/permit/%d", e.ID, i+1)
+		f.judged = append(f.judged, judgement{id: id, task: e.TaskID, tool: p.Tool(), call: p.ID, digest: p.Judged.InputDigest, Decision: p.Judged.Decision, onSpot: true})
+		if p.Approval != nil {
+			f.people.decided = append(f.people.decided, *p.Approval)
+		}
+		if p.Failed() {
+			t.fails(id, true)
+		}
+	}
+}
+
+func (t *taskFacts) fails(call string, failed bool) {
+	if t.failed == nil {
+		t.failed = map[string]bool{}
+	}
+	t.failed[call] = failed
 }
 
 func (t *taskFacts) failures() (n int) {
@@ -380,9 +400,13 @@ func (t *taskFacts) model(m *core.ModelResult) {
 	t.calls += m.Attempts
 	t.tokens, t.estimated = t.tokens.Add(m.Wasted), t.estimated || m.Repeated > 0
 	t.asked += len(m.Permits)
+	t.cost = spec.AddCapped(t.cost, m.WastedCost)
 	r := m.Response
 	if r == nil {
 		return
+	}
+	if r.Cost != nil {
+		t.cost = spec.AddCapped(t.cost, *r.Cost)
 	}
 	t.text = r.Message.Text
 	t.asked += len(r.Message.ToolCalls)

@@ -61,7 +61,7 @@ func (f *logFacts) heard(e *spec.Event, res *core.Result) error {
 
 // settled puts what people said over a judgement, as the run did. False: what they were asked about is another call.
 func (f *logFacts) settled(j judgement) (judgement, bool) {
-	if !j.Asks() {
+	if !j.Asks() || j.onSpot {
 		return j, true
 	}
 	res, known := f.people.answers[j.id+"/approval"]

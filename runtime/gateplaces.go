@@ -31,6 +31,18 @@ func (p place) in(task string) string {
 	return id
 }
 
+// requested reads the boundary of a request about what an external agent asked for: call is which one of its prompt's.
+func requested(task, boundary string) (p place, ok bool) {
+	prompt, n := promptOf(boundary)
+	p, again := restarted(task, prompt)
+	if !again {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(prompt, task+"/"), "%d/model", &p.turn)
+		p.again = 0
+	}
+	p.call = n
+	return p, p.turn > 0 && n > 0 && boundary == fmt.Sprintf("%s/permit/%d", prompt, n) && (again || prompt == fmt.Sprintf("%s/%d/model", task, p.turn))
+}
+
 // restarted reads the boundary of a request about starting an external agent again.
 func restarted(task, boundary string) (p place, ok bool) {
 	if rest, found := strings.CutPrefix(boundary, task+"/"); found {
@@ -52,10 +64,10 @@ type placing struct {
 // before says whether another call of the task, the nth, can be at a place behind this one.
 func (p placing) before(at place, nth int) bool {
 	between := nth - p.nth
-	if at.turn == p.at.turn {
+	if at.turn == p.at.turn && at.again == p.at.again {
 		return at.call-p.at.call == between
 	}
-	return at.turn > p.at.turn && at.call <= between
+	return (at.turn > p.at.turn || at.turn == p.at.turn && at.again > p.at.again) && at.call <= between
 }
 
 // places holds each request against the one decision that it is about. Requests to make a call again have none of their own.
@@ -101,12 +113,16 @@ func fitsPlace(a *spec.ApprovalRecord, d *spec.DecisionRecord, last map[string]p
 		return a.Scope == d.Scope && a.Boundary == d.TaskID+"/dispatch"
 	}
 	at, ok := placeIn(a.TaskID, a.Boundary)
+	ok = ok && at.again == 0
+	if !ok {
+		at, ok = requested(a.TaskID, a.Boundary)
+	}
 	before, known := last[d.TaskID]
 	if !known {
 		before.at.turn = 1
 	}
 	last[d.TaskID] = placing{at, nth}
-	return ok && a.Scope == spec.ScopeToolCall && at.again == 0 && before.before(at, nth)
+	return ok && a.Scope == spec.ScopeToolCall && before.before(at, nth)
 }
 
 // repeats holds requests that no decision names. An attempt that ended while a call was in flight leaves one to the next

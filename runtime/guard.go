@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +38,11 @@ type guard struct {
 	reference func(string) string
 	// kept gives bytes of attachments from earlier attempts, by digest. nil: there are none.
 	kept func(digest string) ([]byte, error)
+
+	// observe puts something on record while an effect is at work, and returns once it is. lasting makes it survive the loss
+	// of the machine. nil: there is no log.
+	observe func(e spec.Event, data any, lasting bool) error
+	floor   chan struct{} // holds one thing while somebody is asked; nil: nobody is asked while another one is
 
 	mu       sync.Mutex
 	permits  map[string]string // effect id -> digest of the input that was judged; each is good for one call
@@ -117,7 +121,7 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 	}
 	call, err := completeWithRetries(inner, model, request, parts.retry, g.retry)
 	if asks != nil {
-		call.Permits = asks.said
+		call.Permits = asks.close()
 	}
 	res := core.Result{Model: &call}
 	var pe *ProviderError
@@ -144,7 +148,7 @@ func (g *guard) ask(ctx context.Context, parts *agentParts, e *core.Effect) core
 	}
 	switch resp := call.Response; {
 	case res.Err == nil && !res.Cancelled && resp == nil:
-		return failed("provider", "the model gave no answer")
+		res.Err = failed("provider", "the model gave no answer").Err
 	case resp != nil && resp.Usage != nil && !resp.Usage.Sane():
 		sane := *resp
 		sane.Usage = nil // as if nothing had been reported: a figure made up must not move a ceiling
@@ -329,7 +333,7 @@ func (g *guard) lasting(e *core.Effect) bool {
 // reads runs again, and so does one that is idempotent; of any other nobody here can know, so a person is asked.
 func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	if e.Kind == core.ModelCall {
-		return core.Result{Unsure: !g.remembers(e.AgentName), Err: &spec.ErrorInfo{Kind: "framework", Code: "AGENT_NOT_REPEATED",
+		return core.Result{Unsure: true, Err: &spec.ErrorInfo{Kind: "framework", Code: "AGENT_NOT_REPEATED",
 			Message: "not started again: the run ended while this agent was at work, so it may have done its work"}}, g.external(e)
 	}
 	tool := g.agents[e.AgentName].tools[e.Call.Name]
@@ -338,18 +342,6 @@ func (g *guard) unsure(e *core.Effect) (core.Result, bool) {
 	}
 	g.use(e.ID, nil)
 	return core.Result{Unsure: true, Tool: &spec.ToolResult{IsError: true, Text: fmt.Sprintf("Tool %q was not run again: the run ended while this call was in flight, so it may have taken effect. Look before you repeat it.", e.Call.Name)}}, true
-}
-
-// remembers says that what an external agent was let do would matter to its later requests: rules over them set marks, or read
-// history. What it was let do before its run was killed is in no log, so such an agent is not started again.
-func (g *guard) remembers(agent string) bool {
-	parts := g.agents[agent]
-	if parts == nil || !parts.agent.Backend.Asks() {
-		return false
-	}
-	return g.rules.ReadsHistory(agent) || slices.ContainsFunc(g.plan.Gates.Rules, func(r spec.PlanRule) bool {
-		return r.Mark != "" && policies.Covers(&r, agent, spec.PermissionTool)
-	})
 }
 
 // external says that a program works in the place of the effect's model.

@@ -1,9 +1,12 @@
 package runtime
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
@@ -21,8 +24,10 @@ type tape struct {
 	// late are answers that came while an attempt was wound up, by the effect's id.
 	late map[string]spec.Event
 	lost map[string]int // how many attempts asked for an effect and ended without its answer, by its id
-	rest []rest
-	end  int64 // the time of the log's last event
+	// permits are what external agents were answered while their prompts were at work, by the effect.
+	permits map[string][]core.Permit
+	rest    []rest
+	end     int64 // the time of the log's last event
 }
 
 // rest is a time in which no process drove the run: from the end of an attempt to the next one, at which it was over.
@@ -60,6 +65,7 @@ type taping struct {
 	idle    map[string]bool // the attempt ended while nobody worked on it
 	late    map[string]spec.Event
 	lost    map[string]int
+	permits map[string][]core.Permit
 	rest    []rest
 	at      int64
 	stopped bool
@@ -67,7 +73,7 @@ type taping struct {
 }
 
 func newTaping() *taping {
-	return &taping{open: map[string]bool{}, idle: map[string]bool{}, late: map[string]spec.Event{}, lost: map[string]int{}}
+	return &taping{open: map[string]bool{}, idle: map[string]bool{}, late: map[string]spec.Event{}, lost: map[string]int{}, permits: map[string][]core.Permit{}}
 }
 
 func (t *taping) see(e *spec.Event) {
@@ -87,6 +93,12 @@ func (t *taping) see(e *spec.Event) {
 		t.ended = true
 		return
 	case spec.EventPlanSet:
+		return
+	}
+	if o := ObservedIn(e); o != nil { // it was never asked for by the core: what came of it is in the answer to its prompt
+		if of, n := promptOf(e.ID); o.Permit != nil && o.Permit.Judged != nil && n == len(t.permits[of])+1 {
+			t.permits[of] = append(t.permits[of], *o.Permit)
+		}
 		return
 	}
 	switch answer := isAnswer[e.Kind]; {
@@ -121,7 +133,32 @@ func (t *taping) pause() {
 // tape ends the gathering. The run has ended for good if it did and was not stopped before.
 func (t *taping) tape() (*tape, bool) {
 	t.pause()
-	return &tape{events: t.kept, late: t.late, lost: t.lost, rest: t.rest, end: t.at}, t.ended && !t.stopped
+	return &tape{events: t.kept, late: t.late, lost: t.lost, permits: t.permits, rest: t.rest, end: t.at}, t.ended && !t.stopped
+}
+
+// ObservedIn reads what an external agent did or asked for while it was at work. nil: the event is of something else.
+func ObservedIn(e *spec.Event) *Observed {
+	if e.Kind != spec.EventToolAsked || !bytes.Contains(e.Data, []byte(`"observed":true`)) {
+		return nil
+	}
+	var o Observed
+	if json.Unmarshal(e.Data, &o) != nil || !o.Observed {
+		return nil
+	}
+	return &o
+}
+
+// promptOf gives the prompt during which something was asked for, and which of its requests it was. 0: it was none.
+func promptOf(id string) (prompt string, n int) {
+	i := strings.LastIndex(id, "/permit/")
+	if i < 0 {
+		return "", 0
+	}
+	n, err := strconv.Atoi(id[i+len("/permit/"):])
+	if err != nil {
+		return "", 0
+	}
+	return id[:i], n
 }
 
 // resultIn reads what an event says came of an effect. A status of a task, or nothing, is a result without anything in it.
@@ -289,7 +326,7 @@ func (e *engine) known(p pending) bool {
 	if e.stopped(p.s.ctx) {
 		res := core.Result{Cancelled: true}
 		if ef.Kind == core.ModelCall {
-			res.Model = &core.ModelResult{Idle: true, Repeated: p.lost}
+			res.Model = &core.ModelResult{Idle: true, Repeated: p.lost, Permits: e.past.permits[ef.ID]}
 		}
 		e.give(p.t, ef, res)
 		return true
@@ -298,10 +335,20 @@ func (e *engine) known(p pending) bool {
 		return false
 	}
 	res, known := e.again(ef)
-	if known {
-		e.give(p.t, ef, res)
+	if !known {
+		return false
 	}
-	return known
+	if permits := e.past.permits[ef.ID]; len(permits) > 0 { // what an agent was let do has happened, however far it got
+		res.Model = &core.ModelResult{Permits: permits}
+		if e.check != nil {
+			if err := e.check(ef, &res); err != nil {
+				e.broken = fmt.Errorf("%w: what was asked for during %s before the run ended: %w", ErrDiverged, ef.ID, err)
+				return true
+			}
+		}
+	}
+	e.give(p.t, ef, res)
+	return true
 }
 
 const millisecond = 1_000_000

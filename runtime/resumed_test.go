@@ -85,10 +85,11 @@ func (d *dice) plan() *spec.Plan {
 	r := d.roll("plan")
 	n := 2 + r.IntN(4)
 	p := team(n, 1+r.IntN(4),
-		spec.PlanRule{Rule: spec.Rule{Name: "no", When: `has(input.text) && input.text == "no"`, Action: "deny"}, Source: "team"},
-		spec.PlanRule{Rule: spec.Rule{Name: "m", When: `has(input.text) && input.text == "mark"`, Action: "warn", Mark: "m"}, Source: "team"},
-		spec.PlanRule{Rule: spec.Rule{Name: "look", When: `has(input.text) && input.text == "ask"`, Action: "suspend", Mark: "m"}, Source: "team"},
-		spec.PlanRule{Rule: spec.Rule{Name: "after", When: `"m" in marks && input.text == "late"`, Action: "deny"}, Source: "team"})
+		spec.PlanRule{Rule: spec.Rule{Name: "no", Tools: []string{"echo", "act"}, When: `has(input.text) && input.text == "no"`, Action: "deny"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "m", Tools: []string{"echo", "act"}, When: `has(input.text) && input.text == "mark"`, Action: "warn", Mark: "m"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "look", Tools: []string{"echo", "act"}, When: `has(input.text) && input.text == "ask"`, Action: "suspend", Mark: "m"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "spot", Tools: []string{"echo", "act"}, When: `has(input.text) && input.text == "spot"`, Action: "ask", Mark: "m"}, Source: "team"},
+		spec.PlanRule{Rule: spec.Rule{Name: "after", Tools: []string{"echo", "act"}, When: `"m" in marks && input.text == "late"`, Action: "deny"}, Source: "team"})
 	price := spec.USD(1_000_000_000_000)
 	p.Providers["p"] = spec.PlanProvider{Provider: spec.Provider{Kind: "scripted", Models: map[string]spec.ModelPrice{"m": {InputPer1M: &price, OutputPer1M: &price}}}}
 	tools := d.tools()
@@ -122,7 +123,16 @@ func (d *dice) plan() *spec.Plan {
 		if out := d.roll("outside", i); out.IntN(4) == 0 {
 			a.Backend, a.Provider, a.Model, a.Tools, a.MaxTurns = &spec.Backend{Kind: "process", Command: "x"}, "", "", nil, 2
 			a.Unmetered = []string{"", "allow"}[out.IntN(2)]
+			if out.IntN(3) > 0 {
+				a.Backend = &spec.Backend{Kind: spec.BackendACP, Command: "x", Capabilities: []string{spec.CapabilityFS}}
+				a.Tools = []spec.Grant{{ToolInfo: permission(a.Backend)}, {ToolInfo: tools[0].ToolInfo}, {ToolInfo: tools[1].ToolInfo}}
+			}
 		}
+	}
+	if slices.ContainsFunc(p.Agents, func(a spec.PlanAgent) bool { return a.Backend.Asks() }) {
+		p.Gates.Rules = append(p.Gates.Rules,
+			spec.PlanRule{Rule: spec.Rule{Name: "again", Tools: []string{"act", "permission"}, When: `history.exists(c, c.toolName == "permission" && c.action == "allow") && size(history) > 3`, Action: "deny"}, Source: "team"},
+			spec.PlanRule{Rule: spec.Rule{Name: "title", Tools: []string{"permission"}, When: `input.title == "ask"`, Action: "ask", Mark: "m"}, Source: "team"})
 	}
 	if r.IntN(2) == 0 {
 		p.Governance = &spec.Governance{GovernanceIntent: "required"}
@@ -227,8 +237,52 @@ func (d *dice) model() Model {
 	})
 }
 
+// guest is an external agent that asks for one thing and another, some of them at once.
+type guest struct {
+	Model
+	d *dice
+}
+
+func (g guest) Work(ctx context.Context, q *spec.ModelRequest, desk Desk) (*spec.ModelResponse, error) {
+	r := g.d.roll("guest", q.AgentName, q.Turn)
+	var all sync.WaitGroup
+	for i := range r.IntN(6) {
+		text, ask := []string{"a", "no", "mark", "late", "ask", "spot"}[r.IntN(6)], r.IntN(3)
+		one := func() {
+			switch wait(ctx, g.d.roll("pause", q.AgentName, q.Turn, i)); ask {
+			case 0:
+				desk.Permit(ctx, fmt.Sprint("p", i), map[string]any{"title": text, "kind": []string{"read", "edit"}[i%2], "optionKinds": []any{}})
+			case 1:
+				desk.Do(ctx, "echo", map[string]any{"text": text, "n": q.Turn})
+				desk.Tell(spec.Activity{ID: "x", Title: text})
+			case 2:
+				desk.Do(ctx, "act", map[string]any{"text": text, "n": q.Turn})
+			}
+		}
+		if r.IntN(2) == 0 {
+			all.Go(one)
+		} else {
+			one()
+		}
+	}
+	all.Wait()
+	resp, err := g.Complete(ctx, q)
+	if cost := spec.USD(r.Int64N(3_000_000_000)); resp != nil && r.IntN(3) > 0 {
+		resp.Cost = &cost
+	}
+	return resp, err
+}
+
 // program is an external agent: what it does may last, and it reports nothing of it.
-func (d *dice) program(*spec.PlanAgent) (Model, io.Closer, error) {
+func (d *dice) program(a *spec.PlanAgent) (Model, io.Closer, error) {
+	m, c, err := d.process()
+	if a.Backend.Kind == spec.BackendACP {
+		m = guest{m, d}
+	}
+	return m, c, err
+}
+
+func (d *dice) process() (Model, io.Closer, error) {
 	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
 		r := d.roll("program", q.AgentName, q.Turn)
 		d.mu.Lock()
@@ -291,12 +345,26 @@ func (d *dice) Ask(ctx context.Context, q spec.ApprovalRequest, action string) (
 		d.mu.Lock()
 		if first, _, _ := strings.Cut(q.Boundary, "/again/"); q.Scope == spec.ScopeDispatch {
 			d.granted[first] = true
+			d.granted[c.TaskID+"act-"] = true // it may ask for them again
 		} else {
 			d.granted[c.TaskID+c.ToolCallID] = true
 		}
 		d.mu.Unlock()
 	}
 	return out, nil
+}
+
+// Here answers most of what is asked on the spot.
+func (d *dice) Here(ctx context.Context, q spec.ApprovalRequest) (spec.ApprovalRecord, error) {
+	r := d.roll("here", q.ID)
+	if !wait(ctx, r) {
+		return spec.ApprovalRecord{}, ctx.Err()
+	}
+	vote := spec.ApprovalVote{Verdict: []string{spec.VerdictApprove, spec.VerdictApprove, spec.VerdictReject}[r.IntN(3)], Reviewer: "r", DecidedAt: time.UnixMilli(1000).UTC()}
+	if r.IntN(10) == 0 {
+		return spec.ApprovalRecord{}, ErrNobodyHere
+	}
+	return policies.ConcludeApproval(d.plan().Approvals, "", &q, []spec.ApprovalVote{vote}, time.Now()), nil
 }
 
 // attempt drives the run from a log until it ends, is stopped after some records or is killed after some.
@@ -381,6 +449,16 @@ func TestInterruptedAnywhere(t *testing.T) {
 			}
 			ends[string(res.Receipt.Status.Code)]++
 			ends["waits"] += waits
+			for line := range strings.Lines(log.buf.String()) {
+				if strings.Contains(line, `"unsure":true`) && strings.Contains(line, `"permits":`) {
+					ends["requests before a kill"]++
+				}
+			}
+			for _, a := range res.Receipt.ApprovalDecisions {
+				if strings.Contains(a.Boundary, "/permit/") {
+					ends["asked on the spot"]++
+				}
+			}
 			for call, n := range d.acts {
 				if n > 1 && strings.HasSuffix(call, "/model") {
 					ends["started again"]++
@@ -408,7 +486,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 			return
 		}
 	}
-	if ends["waits"] < 100 || ends["started again"] < 10 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
+	if ends["waits"] < 100 || ends["started again"] < 10 || ends["requests before a kill"] < 10 || ends["asked on the spot"] < 10 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
 		t.Errorf("the dice show too little: %v", ends)
 	}
 }
@@ -428,7 +506,7 @@ func (d *dice) judge(t *testing.T, res *Result, log *torn) {
 	if strings.Contains(string(res.Bytes), "is asked without an attachment") || strings.Contains(string(res.Bytes), "ATTACHMENT_LOST") {
 		t.Fatalf("seed %d: an attachment is gone\n%s", d.seed, res.Bytes)
 	}
-	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true})
+	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true, Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}})
 	if slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code == "integrity" && r.Hint != hintFolders }) {
 		t.Fatalf("seed %d: the gate and the plan: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)
 	}

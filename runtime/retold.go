@@ -17,10 +17,12 @@ import (
 // into it, and none of a rule or of a reviewer with a key: those are found again, from what the log says came before.
 func (g *guard) retold(e *core.Effect, res *core.Result) error {
 	switch {
-	case res.Cancelled:
-		return nil
 	case e.Kind == core.ModelCall && res.Model != nil && len(res.Model.Permits) > 0:
 		return g.permitsAgain(e, res.Model.Permits)
+	case res.Cancelled:
+		return nil
+	case (e.Kind == core.Judge || e.Kind == core.Boundary) && res.Judged != nil && (res.Judged.Approval != "" || res.Judged.RequestID != ""):
+		return errors.New("a judgement is nobody's approval")
 	case e.Kind == core.Judge && res.Judged != nil:
 		return g.judgedAgain(e, res.Judged)
 	case e.Kind == core.Boundary && res.Judged != nil:

@@ -55,6 +55,9 @@ func completeWithRetries(ctx context.Context, m Model, req *spec.ModelRequest, p
 		if known && failed.Usage != nil {
 			res.Wasted = res.Wasted.Add(*failed.Usage)
 		}
+		if known && failed.Cost != nil {
+			res.WastedCost = spec.AddCapped(res.WastedCost, max(*failed.Cost, 0))
+		}
 		switch {
 		case ctx.Err() != nil:
 			return res, ctx.Err()

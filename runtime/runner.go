@@ -186,7 +186,8 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	g := &guard{plan: r.plan, rules: r.rules, bounds: r.bounds, people: r.o.People, agents: parts, runID: r.o.RunID, author: r.o.Author,
-		retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, redacted: r.o.Withhold != nil, permits: map[string]string{}}
+		retry: retryClock{drain: r.o.Drain}, now: r.o.Clock, mask: r.mask, retrace: r.retrace(), reference: r.o.Reference, redacted: r.o.Withhold != nil, permits: map[string]string{},
+		floor: make(chan struct{}, 1)}
 	if k, ok := r.o.Journal.(Keeper); ok {
 		g.kept = k.Kept
 	}
@@ -201,7 +202,8 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	var out *core.Outcome
-	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.hide(), withhold: r.o.Withhold, lasting: g.lasting, request: g.request}
+	e := &engine{ctx: ctx, drain: r.o.Drain, rec: rec, door: g.pass, watch: r.watch(), hide: r.hide(), withhold: r.o.Withhold, lasting: g.lasting, request: g.request, notes: make(chan note)}
+	g.observe = e.observe
 	if r.o.Past != nil {
 		e.past, e.again, e.check = r.o.Past.tape, g.unsure, g.retold
 		e.lenient = r.o.Past.lenient && (r.o.Past.hid || r.o.Past.Redacted)
@@ -307,11 +309,14 @@ func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer,
 			continue
 		}
 		if a.Backend != nil {
-			part, closer, err := r.external(a)
+			part, closer, err := r.external(ctx, a)
+			if closer != nil {
+				closers = append(closers, closer)
+			}
 			if err != nil {
 				return nil, closers, err
 			}
-			parts[a.Name], closers = part, append(closers, closer)
+			parts[a.Name] = part
 			continue
 		}
 		if models[a.Provider] == nil {
@@ -333,19 +338,6 @@ func (r *Runner) open(ctx context.Context) (map[string]*agentParts, []io.Closer,
 	return parts, closers, nil
 }
 
-// external opens what works in a model's place. It is asked once: whatever it did would be done twice.
-func (r *Runner) external(a *spec.PlanAgent) (*agentParts, io.Closer, error) {
-	if r.o.Backends == nil {
-		return nil, nil, fmt.Errorf("agent %q: backend %q cannot be started here", a.Name, a.Backend.Kind)
-	}
-	m, closer, err := r.o.Backends(a)
-	if err != nil {
-		return nil, nil, fmt.Errorf("agent %q: %w", a.Name, err)
-	}
-	tools, _, err := r.tools(context.Background(), a)
-	return &agentParts{agent: a, model: m, tree: r.treeOf(a), tools: tools}, closer, err
-}
-
 // tools opens an agent's tools and keeps the granted ones, exactly as the plan has them.
 func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*toolParts, io.Closer, error) {
 	if len(a.Tools) == 0 {
@@ -354,10 +346,13 @@ func (r *Runner) tools(ctx context.Context, a *spec.PlanAgent) (map[string]*tool
 	var opened []Tool
 	var closer io.Closer
 	var err error
-	if a.Backend != nil { // it asks about tools of its own, which nobody opens here
-		opened = []Tool{{ToolInfo: permission(a.Backend)}}
-	} else if opened, closer, err = r.o.Tools.Open(ctx, a); err != nil {
-		return nil, closer, fmt.Errorf("agent %q: %w", a.Name, err)
+	if given := given(a); len(given.Tools) > 0 {
+		if opened, closer, err = r.o.Tools.Open(ctx, given); err != nil {
+			return nil, closer, fmt.Errorf("agent %q: %w", a.Name, err)
+		}
+	}
+	if a.Backend.Asks() { // about tools of its own, which nobody opens here
+		opened = append(opened, Tool{ToolInfo: permission(a.Backend)})
 	}
 	byName := map[string]Tool{}
 	for _, t := range opened {

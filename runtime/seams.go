@@ -23,8 +23,9 @@ type ProviderError struct {
 	Info spec.ErrorInfo
 	// RetryAfter is what the server asked for. Zero: nothing usable.
 	RetryAfter time.Duration
-	// Usage is what the failed attempt reported, if anything.
+	// Usage is what the failed attempt reported, if anything, and Cost what it says that has cost.
 	Usage *spec.Usage
+	Cost  *spec.USD
 }
 
 func (e *ProviderError) Error() string {

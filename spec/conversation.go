@@ -79,6 +79,7 @@ type ModelResponse struct {
 	Finish  FinishReason `json:"finish"`
 	Usage   *Usage       `json:"usage,omitempty"` // nil: the server reported none
 	Model   string       `json:"model,omitempty"` // as the server names it
+	Cost    *USD         `json:"cost,omitempty"`  // what an external agent says it cost; nil: it said nothing
 	// Activity is what an external agent says it did. It is no part of the answer, and nothing is decided by it.
 	Activity []Activity `json:"activity,omitempty"`
 }

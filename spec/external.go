@@ -106,6 +106,8 @@ type Backend struct {
 	Input string `json:"input,omitempty"`
 	// Permission answers an ACP agent's requests: gates (default), reject or auto-approve.
 	Permission string `json:"permission,omitempty"`
+	// Capabilities are what an ACP agent may have done for it: fs and terminal. Each grants built-in tools. nil: none.
+	Capabilities []string `json:"capabilities,omitempty"`
 	// Consequential says that the agent may change something outside the run. nil: true.
 	Consequential *bool    `json:"consequential,omitempty"`
 	Timeout       Duration `json:"timeout,omitempty"` // of one prompt; 0: the agent's timeout alone
@@ -120,6 +122,12 @@ const (
 	PermissionApprove = "auto-approve"
 )
 
+// What an ACP agent may have done for it: read and write text files, and run commands.
+const (
+	CapabilityFS       = "fs"
+	CapabilityTerminal = "terminal"
+)
+
 // PermissionTool is the name under which rules see what an ACP agent asks to be allowed.
 const PermissionTool = "permission"
 
@@ -127,6 +135,9 @@ const PermissionTool = "permission"
 func (b *Backend) Asks() bool {
 	return b != nil && b.Kind == BackendACP && (b.Permission == "" || b.Permission == PermissionGates)
 }
+
+// Serves says that the agent is offered something that is done for it.
+func (b *Backend) Serves() bool { return b != nil && b.Kind == BackendACP && len(b.Capabilities) > 0 }
 
 // Activity is what an external agent says of one use of a tool of its own.
 type Activity struct {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -27,7 +30,8 @@ func (w *wiring) acp(a *spec.PlanAgent) (runtime.Model, io.Closer, error) {
 	}
 	g := &acpAgent{name: a.Name}
 	g.Agent = acp.New(acp.Options{Name: a.Name, Command: append([]string{command}, a.Backend.Args...), Dir: w.folder(a), Env: env, SystemPrompt: a.SystemPrompt,
-		Permission: a.Backend.Permission, Timeout: time.Duration(a.Backend.Timeout), Redact: w.redactor.Text, Permit: g.permit})
+		Permission: a.Backend.Permission, Capabilities: a.Backend.Capabilities, Timeout: time.Duration(a.Backend.Timeout), Redact: w.redactor.Text,
+		Permit: g.permit, Door: g.do, Update: g.update})
 	return g, g.Agent, nil
 }
 
@@ -38,7 +42,8 @@ type acpAgent struct {
 
 	turn sync.Mutex // one prompt at a time, so that a request is the newest prompt's
 	mu   sync.Mutex
-	desk func(ctx context.Context, id string, input map[string]any) bool // nil: no prompt is at work
+	desk runtime.Desk    // nil: no prompt is at work
+	told map[string]bool // calls of the agent's own that were told, and how they ended
 }
 
 // Complete is runtime.Model: nobody judges what it asks for, so it gets nothing.
@@ -47,13 +52,13 @@ func (g *acpAgent) Complete(ctx context.Context, req *spec.ModelRequest) (*spec.
 }
 
 // Work is runtime.Agent.
-func (g *acpAgent) Work(ctx context.Context, req *spec.ModelRequest, permit func(context.Context, string, map[string]any) bool) (*spec.ModelResponse, error) {
+func (g *acpAgent) Work(ctx context.Context, req *spec.ModelRequest, desk runtime.Desk) (*spec.ModelResponse, error) {
 	g.turn.Lock()
 	defer g.turn.Unlock()
-	g.sit(permit)
+	g.sit(desk)
 	defer g.sit(nil)
 	reply, err := g.Prompt(ctx, lastPrompt(req))
-	resp := &spec.ModelResponse{Message: spec.Message{Text: reply.Output, Reasoning: reply.Thoughts}, Finish: spec.FinishStop, Usage: reply.Usage}
+	resp := &spec.ModelResponse{Message: spec.Message{Text: reply.Output, Reasoning: reply.Thoughts}, Finish: spec.FinishStop, Usage: reply.Usage, Cost: reply.Cost}
 	for _, c := range reply.ToolCalls {
 		resp.Activity = append(resp.Activity, spec.Activity(c))
 	}
@@ -68,7 +73,7 @@ func (g *acpAgent) Work(ctx context.Context, req *spec.ModelRequest, permit func
 		resp.Finish = spec.FinishLength
 		return resp, nil
 	case ok:
-		return nil, &runtime.ProviderError{Info: spec.ErrorInfo{Kind: kindOf(failed.Code), Code: "ACP_" + failed.Code, Message: failed.Message, Provider: g.name}, Usage: reply.Usage}
+		return nil, &runtime.ProviderError{Info: spec.ErrorInfo{Kind: kindOf(failed.Code), Code: "ACP_" + failed.Code, Message: failed.Message, Provider: g.name}, Usage: reply.Usage, Cost: reply.Cost}
 	}
 	return nil, err
 }
@@ -84,17 +89,21 @@ func kindOf(code string) string {
 	return "provider"
 }
 
-func (g *acpAgent) sit(permit func(context.Context, string, map[string]any) bool) {
+func (g *acpAgent) sit(desk runtime.Desk) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.desk = permit
+	g.desk, g.told = desk, map[string]bool{}
+}
+
+func (g *acpAgent) at() runtime.Desk {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.desk
 }
 
 // permit puts what the agent asks for before the rules.
 func (g *acpAgent) permit(ctx context.Context, p acp.Permission) acp.Answer {
-	g.mu.Lock()
-	desk := g.desk
-	g.mu.Unlock()
+	desk := g.at()
 	if desk == nil {
 		return acp.Deny
 	}
@@ -109,5 +118,63 @@ func (g *acpAgent) permit(ctx context.Context, p acp.Permission) acp.Answer {
 	if p.Path != "" {
 		input["path"] = p.Path
 	}
-	return acp.Answer(desk(ctx, p.CallID, input))
+	return acp.Answer(desk.Permit(ctx, p.CallID, input))
+}
+
+// do has a tool used for the agent, through the door.
+func (g *acpAgent) do(ctx context.Context, tool string, input map[string]any) spec.ToolResult {
+	desk := g.at()
+	if desk == nil {
+		return spec.ToolResult{IsError: true, Text: "Not run: no prompt is at work."}
+	}
+	return desk.Do(ctx, tool, input)
+}
+
+// update passes on each call of the agent's own once when it begins and once when it has ended, and how far its plan is. What
+// it says meanwhile, and the text of its answer, piece by piece, is nothing that happened.
+func (g *acpAgent) update(u acp.Update) {
+	desk := g.at()
+	if desk == nil {
+		return
+	}
+	var a spec.Activity
+	switch {
+	case u.Kind == "plan":
+		a = progressOf(u.Raw)
+	case u.Call != nil:
+		a = spec.Activity(*u.Call)
+		a.Input, a.Output = "", "" // they are in the answer to the prompt
+	default:
+		return
+	}
+	state := a.ID + " began"
+	if a.ID == "" || a.Status == "completed" || a.Status == "failed" {
+		state = a.ID + " " + a.Status + " " + a.Title
+	}
+	if g.told[state] {
+		return
+	}
+	g.told[state] = true
+	desk.Tell(a)
+}
+
+// progressOf says in a few words how far an agent's plan is.
+func progressOf(raw json.RawMessage) spec.Activity {
+	var p struct {
+		Entries []struct {
+			Content string `json:"content"`
+			Status  string `json:"status"`
+		} `json:"entries"`
+	}
+	_ = json.Unmarshal(raw, &p) // of what is not understood nothing is told but that it came
+	done, now := 0, ""
+	for _, e := range p.Entries {
+		switch e.Status {
+		case "completed":
+			done++
+		case "in_progress":
+			now = cmp.Or(now, ": "+firstLine(e.Content))
+		}
+	}
+	return spec.Activity{Kind: "plan", Title: fmt.Sprintf("%d of %d done%s", done, len(p.Entries), cutTo(now, 200))}
 }

@@ -19,6 +19,7 @@ type matter struct {
 	spec.ApprovalRequestFile
 	status journal.Status // of the run; empty: a file does not say
 	levels []shell.Level
+	kept   bool // the run's store has it, so that others can decide it too. Only who asks here looks at it
 }
 
 // desk is a store with what was looked up in it.

@@ -82,7 +82,7 @@ func (m *matter) view(now time.Time) *approvalView {
 	var input struct {
 		Command *string `json:"command"`
 	}
-	if v.content.ToolName == "bash" && json.Unmarshal(v.content.Input, &input) == nil && input.Command != nil {
+	if (v.content.ToolName == "bash" || v.content.ToolName == spec.PermissionTool) && json.Unmarshal(v.content.Input, &input) == nil && input.Command != nil {
 		v.command, v.Shell = *input.Command, riskOf(*input.Command, m.levels)
 	}
 	return v

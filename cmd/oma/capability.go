@@ -99,7 +99,7 @@ func (v *explained) capabilityText(w io.Writer, c *runtime.Capability) {
 	if c.Confirmed {
 		line("needs", confirmationText+", for consequential calls")
 	}
-	if c.Backend == nil {
+	if c.Backend == nil || c.Backend.Serves() {
 		line("door", strings.Join(c.Door, " > "))
 	}
 	for i := range c.Tools {

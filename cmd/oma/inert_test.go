@@ -24,7 +24,7 @@ import (
 // programs are what this test binary can be started as: the program, and the program in a process that can start none
 // and open no connection.
 func programs() map[string]func() {
-	return map[string]func(){"oma": main, "oma-locked": locked, "oma-control": tryLocked, "oma-killed": killed, "acp-agent": fakeACP, "mcp-server": fakeMCP}
+	return map[string]func(){"oma": main, "oma-locked": locked, "oma-control": tryLocked, "oma-killed": killed, "acp-agent": fakeACP, "acp-steps": stepsACP, "mcp-server": fakeMCP}
 }
 
 // noFilter is how a process ends whose kernel has no such filter.

@@ -37,10 +37,27 @@ func (p *people) Ask(ctx context.Context, r spec.ApprovalRequest, action string)
 	if rec.Decision == spec.ApprovalPending && action == spec.ActionAsk && p.present(m) {
 		rec, err = p.here(ctx, m)
 	}
-	if err == nil && rec.Decision == spec.ApprovalPending && p.store == nil {
+	if err == nil && rec.Decision == spec.ApprovalPending && !m.kept {
 		err = runtime.ErrCannotSuspend
 	}
 	return rec, err
+}
+
+// Here is runtime.Approver: whoever sits at the terminal is asked, and the store knows nothing of it.
+func (p *people) Here(ctx context.Context, r spec.ApprovalRequest) (spec.ApprovalRecord, error) {
+	m := p.matter(&journal.Approval{ApprovalRequest: r})
+	if !p.present(m) {
+		return spec.ApprovalRecord{}, runtime.ErrNobodyHere
+	}
+	return p.here(ctx, m)
+}
+
+// matter is a request as it is shown and decided here.
+func (p *people) matter(a *journal.Approval) *matter {
+	m := &matter{levels: levelsOf(p.c.plan)}
+	m.ApprovalRequest, m.Votes = a.ApprovalRequest, a.Decisions
+	m.Team, m.Author, m.Approvals = p.c.plan.Team.Name, p.author, p.c.plan.Approvals
+	return m
 }
 
 // How long a question may be that is asked here. It is shown whole or not at all, and somebody must be able to scroll back
@@ -60,7 +77,7 @@ func (p *people) here(ctx context.Context, m *matter) (spec.ApprovalRecord, erro
 	}
 	vote, err := p.question(ctx, text.String())
 	switch {
-	case err != nil && p.store == nil:
+	case err != nil && !m.kept:
 		return m.record(p.now()), fmt.Errorf("nobody answered: %w", err)
 	case err != nil: // whoever sits there did not answer: it waits, like where nobody does
 		return m.record(p.now()), nil
@@ -83,9 +100,8 @@ func (p *people) put(ctx context.Context, r spec.ApprovalRequest) (*matter, erro
 			return nil, fmt.Errorf("request %s is kept with times that are not those of the log", r.ID)
 		}
 	}
-	m := &matter{levels: levelsOf(p.c.plan)}
-	m.ApprovalRequest, m.Votes = found.ApprovalRequest, found.Decisions
-	m.Team, m.Author, m.Approvals = p.c.plan.Team.Name, p.author, p.c.plan.Approvals
+	m := p.matter(&found)
+	m.kept = p.store != nil
 	return m, nil
 }
 
@@ -100,13 +116,13 @@ func (p *people) heard(m *matter) bool {
 	now, with := p.now(), *m
 	with.Votes = append(slices.Clip(m.Votes), spec.ApprovalVote{Verdict: spec.VerdictApprove, Reviewer: p.sitter(), DecidedAt: now})
 	before, after := m.record(now), with.record(now)
-	return len(after.Votes) > len(before.Votes) && (p.store != nil || after.Decision != spec.ApprovalPending)
+	return len(after.Votes) > len(before.Votes) && (m.kept || after.Decision != spec.ApprovalPending)
 }
 
 // take records an answer that was given here, unless somebody else was first.
 func (p *people) take(ctx context.Context, m *matter, vote spec.ApprovalVote) (spec.ApprovalRecord, error) {
 	vote.DecidedAt = p.now().UTC().Truncate(time.Millisecond)
-	if p.store == nil {
+	if !m.kept {
 		m.Votes = append(m.Votes, vote)
 		return m.record(p.now()), nil
 	}

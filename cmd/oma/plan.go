@@ -229,8 +229,13 @@ func enforcementText(w io.Writer, all []spec.Control) {
 	if everywhere != nil {
 		fmt.Fprintf(w, "  enforced for every agent: %s\n", strings.Join(everywhere, ", "))
 	}
+	holds := func(c spec.Control) bool { // all of it, and not only what oma does for an agent
+		return !slices.ContainsFunc(all, func(o spec.Control) bool {
+			return o.Agent == c.Agent && o.Control == c.Control && o.Level != spec.Enforced
+		})
+	}
 	for _, c := range all {
-		if c.Level != spec.Enforced || !slices.Contains(runtime.Controls(), c.Control) { // that one not every agent has
+		if !holds(c) || !slices.Contains(runtime.Controls(), c.Control) { // that one not every agent has
 			fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
 		}
 	}

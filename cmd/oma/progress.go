@@ -98,6 +98,9 @@ func (p *progress) watch(e *core.Effect, res *core.Result) {
 		used := t.usage(e.Request, res.Model.Response)
 		t.tokens += used.Total()
 		t.cost += p.prices[e.AgentName].Cost(used)
+		if said := res.Model.Response.Cost; said != nil {
+			t.cost = spec.AddCapped(t.cost, *said)
+		}
 	case e.Kind == core.Judge && res.Judged != nil && !res.Judged.Allowed() && !res.Judged.Waits(): // nil: the run was interrupted before
 		t.denied++
 		p.line("%s: denied %s: %s", e.AgentName, e.Call.Name, firstLine(res.Judged.Text))

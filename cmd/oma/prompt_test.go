@@ -44,20 +44,26 @@ type terminal struct {
 // sit starts a run of the team with a model that asks for the commands, all in one turn, and then says that it is done.
 func sit(t *testing.T, commands ...string) *terminal {
 	t.Helper()
-	oma, err := exec.LookPath("oma")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "team")
 	tape := "apiVersion: oma/v1\nkind: Cassette\nagents:\n  writer:\n    - toolCalls:\n"
 	for i, c := range commands {
 		tape += fmt.Sprintf("        - {id: c%d, name: bash, input: {command: %s}}\n", i, strconv.QuoteToASCII(c))
 	}
 	tape += "    - text: done\n"
+	return seat(t, map[string]string{"team.yaml": promptTeam, "tape.yaml": tape})
+}
+
+// seat starts a run of the team among the files.
+func seat(t *testing.T, files map[string]string) *terminal {
+	t.Helper()
+	oma, err := exec.LookPath("oma")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "team")
 	if err := os.MkdirAll(filepath.Join(dir, "work"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"team.yaml": promptTeam, "tape.yaml": tape} {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

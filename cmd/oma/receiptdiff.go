@@ -107,7 +107,8 @@ func planSaid(r *spec.Receipt) map[string]string {
 		said["rules of "+p.Name] = p.Digest
 	}
 	for _, c := range r.Enforcement {
-		said["control "+c.Control+" of "+c.Agent] = c.Level
+		key := "control " + c.Control + " of " + c.Agent // an external agent may have two: by oma, and with its own hands
+		said[key] = joined(", ", said[key], c.Level)
 	}
 	for _, t := range r.Trees {
 		if t.Before == "" {

@@ -15,12 +15,17 @@ import (
 	"github.com/open-multi-agent/oma/spec/canon"
 )
 
+// events gives what sees each event once it is on record: the progress, and standard output under -o ndjson.
+func (s *execution) events() func(*spec.Event) {
+	if s.f.output != "ndjson" {
+		return s.progress.event
+	}
+	return s.ndjson()
+}
+
 // ndjson writes events to standard output as they happen. The first line says the version, the last is a
 // runResult.
 func (s *execution) ndjson() func(*spec.Event) {
-	if s.f.output != "ndjson" {
-		return nil
-	}
 	out := json.NewEncoder(s.stdout)
 	out.SetEscapeHTML(false)
 	out.Encode(spec.Envelope{APIVersion: spec.APIVersion, Kind: "Events"})

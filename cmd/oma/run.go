@@ -227,7 +227,7 @@ func (s *execution) drive(ctx context.Context, ceilings spec.Budgets) (res *runt
 	o := runtime.Options{RunID: s.id, Build: build(), Models: s.wiring.model, Backends: s.wiring.backend, Tools: s.wiring,
 		Known: catalog().Tools, Ceilings: ceilings, Tree: s.wiring.tree, Reference: s.wiring.redactor.References, Redact: s.wiring.redactor.Text,
 		Machine: s.machine, Drain: sig.drain, Interrupted: sig.code, RequireGovernance: s.f.requireGovernance,
-		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.ndjson(), Clock: s.now, Log: log,
+		Finished: s.wiring.unused, FailOnDenied: s.f.failOn == "denied", Watch: s.progress.watch, OnEvent: s.events(), Clock: s.now, Log: log,
 		Retrace: s.c.retrace(), Past: s.past, Told: s.told, Drift: s.c.drift,
 		Author: s.author, People: &people{execution: s, drain: sig.drain}}
 	if s.f.journalRedact || s.past != nil && s.past.Redacted {

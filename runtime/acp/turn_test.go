@@ -143,6 +143,9 @@ func TestUsage(t *testing.T) {
 		{"growth of the context", []string{`{"used":1000}`, `{"used":0}`, `{"used":1200}`, `{"used":300}`, `{"used":450}`}, endTurn, &spec.Usage{Input: 1350}, FromContext, ""},
 		{"cumulative cost, in floating point", []string{`{"used":7,"cost":{"amount":0.0041000000000000003,"currency":"USD"}}`, `{"used":9,"cost":{"amount":0.0082,"currency":"USD"}}`}, endTurn,
 			&spec.Usage{Input: 9}, FromContext, "0.0082"},
+		{"a cost is exact, and rounded up", []string{`{"used":7,"cost":{"amount":0.1234567890123456,"currency":"USD"}}`}, endTurn, &spec.Usage{Input: 7}, FromContext, "0.123456789013"},
+		{"a cost too small to be counted is one", []string{`{"used":7,"cost":{"amount":1e-300000,"currency":"USD"}}`, `{"used":7,"cost":{"amount":1e-30,"currency":"USD"}}`}, endTurn,
+			&spec.Usage{Input: 7}, FromContext, "0.000000000001"},
 		{"another currency is no cost", []string{`{"used":7,"cost":{"amount":1,"currency":"EUR"}}`}, endTurn, &spec.Usage{Input: 7}, FromContext, ""},
 		{"a cost that cannot be", []string{`{"used":7,"cost":{"amount":-1,"currency":"USD"}}`, `{"used":7,"cost":{"amount":1e300,"currency":"USD"}}`}, endTurn, &spec.Usage{Input: 7}, FromContext, ""},
 	} {

@@ -3,7 +3,10 @@ package acp
 import (
 	"encoding/json"
 	"math"
+	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/open-multi-agent/oma/spec"
@@ -34,8 +37,8 @@ func (m *meter) read(raw json.RawMessage) {
 	var u struct {
 		Used *float64 `json:"used"`
 		Cost *struct {
-			Amount   *float64 `json:"amount"`
-			Currency string   `json:"currency"`
+			Amount   json.RawMessage `json:"amount"`
+			Currency string          `json:"currency"`
 		} `json:"cost"`
 	}
 	_ = json.Unmarshal(raw, &u) // members that fit are read
@@ -46,21 +49,34 @@ func (m *meter) read(raw json.RawMessage) {
 		m.grown = spec.AddCapped(m.grown, max(now-m.used, 0))
 		m.used, m.seen = now, true
 	}
-	if u.Cost != nil && u.Cost.Amount != nil && u.Cost.Currency == "USD" {
-		if now, ok := dollars(*u.Cost.Amount); ok {
+	if u.Cost != nil && u.Cost.Currency == "USD" {
+		if now, ok := dollars(string(u.Cost.Amount)); ok {
 			m.spent = spec.AddCapped(m.spent, max(now-m.cost, 0))
 			m.cost, m.money = now, true
 		}
 	}
 }
 
-// dollars reads an amount that an agent computed in floating point, rounded to what is counted here.
-func dollars(amount float64) (spec.USD, bool) {
-	pico := math.Round(amount * float64(spec.Dollar))
-	if !(pico >= 0 && pico < math.MaxInt64) { // not a number, too
+// dollars reads an amount exactly, and rounds it up to what is counted here. An agent that computes in floating point
+// sends more decimals than that.
+func dollars(text string) (spec.USD, bool) {
+	near, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(near >= 0 && near < float64(math.MaxInt64)/float64(spec.Dollar)) || len(text) > 64 || strings.ContainsAny(text, "xXpP_") {
 		return 0, false
 	}
-	return spec.USD(pico), true
+	if near < 1e-18 { // its exponent may be one that is not to be written out
+		return spec.USD(math.Ceil(near)), true
+	}
+	exact, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return 0, false
+	}
+	exact.Mul(exact, new(big.Rat).SetInt64(int64(spec.Dollar)))
+	pico, rest := new(big.Int).QuoRem(exact.Num(), exact.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		pico.Add(pico, big.NewInt(1))
+	}
+	return spec.USD(pico.Int64()), pico.IsInt64()
 }
 
 // take gives what has come in since it was last called. nil: nothing was reported.

@@ -90,6 +90,7 @@ func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 		w.ledger = ledger.Child(a.MaxTokenBudget)
 	}
 	w.price, t.Priced = r.plan.Price(a)
+	t.Priced = t.Priced || w.billed()
 	for _, g := range a.Tools {
 		w.tools = append(w.tools, g.ToolInfo)
 		w.bytes += int64(len(g.Name) + len(g.Description) + len(g.InputSchema))
@@ -154,7 +155,7 @@ func (w *worker) loop(f Flow) {
 
 // reserve waits for tokens held by calls in flight, which always settle. False: the task has ended.
 func (w *worker) reserve(f Flow) (policies.Hold, bool) {
-	ask := policies.Ask{Output: w.agent.MaxOutputTokens, Input: w.bytes/3 + 1, Price: w.price}
+	ask := policies.Ask{Output: w.agent.MaxOutputTokens, Input: w.bytes/3 + 1, Price: w.price, Spends: w.billed()}
 	hold, answer := w.ledger.Reserve(ask)
 	for answer == policies.Wait && !w.over() {
 		f.Await(func() bool { return !w.ledger.Busy(ask) || w.over() })
@@ -186,24 +187,20 @@ func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
 		Request: &spec.ModelRequest{AgentName: w.agent.Name, TaskTitle: w.t.Task.Title, Turn: turn, Model: w.agent.Model,
 			System: w.agent.SystemPrompt, Messages: slices.Clip(w.messages), Tools: w.tools,
 			MaxOutputTokens: hold.Output, Temperature: w.agent.Temperature}}
-	if w.agent.Backend.Asks() {
-		call.Call = &Call{Role: w.t.Task.Role, Situation: w.situation()}
-	}
+	w.sit(&call)
 	res := f.Do(&call)
+	w.requests(&res)
 	for first, again := call.ID, 1; res.Unsure; again++ {
 		if call.ID = fmt.Sprintf("%s/again/%d", first, again); !w.restart(f, call.ID) {
 			res.Cancelled = w.over()
 			break
 		}
 		next := call
+		w.sit(&next)
 		res = f.Do(&next)
+		w.requests(&res)
 	}
 	w.clock(res)
-	if res.Model != nil {
-		for _, p := range res.Model.Permits {
-			w.decided(spec.ToolCall{ID: p.ID, Name: spec.PermissionTool}, p.Judged)
-		}
-	}
 	w.settle(hold, res)
 	switch {
 	case res.Cancelled:
@@ -235,13 +232,16 @@ func (w *worker) settle(hold policies.Hold, res Result) {
 			if r.Model != "" && !slices.Contains(w.t.Models, r.Model) {
 				w.t.Models = append(w.t.Models, r.Model)
 			}
-		} else if m.Wasted == (spec.Usage{}) && Lost(res) {
+		} else if m.Wasted == (spec.Usage{}) && Lost(res) && !res.Unsure {
 			used = used.Add(w.estimate(hold.Output))
 		}
 	}
 	cost := w.price.Cost(used)
+	if w.billed() {
+		cost = w.bill(&res)
+	}
 	w.t.Tokens = w.t.Tokens.Add(used)
-	w.t.Cost += cost
+	w.t.Cost = spec.AddCapped(w.t.Cost, cost)
 	w.ledger.Settle(hold, used, cost)
 }
 
@@ -285,6 +285,9 @@ func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.Model
 	if w.unmetered() {
 		return w.endBudget("unmetered", "the provider reports no usage and a ceiling is in force")
 	}
+	if w.billed() && !w.t.Priced && w.in.Budgets.MaxCostBudget != nil && w.agent.Unmetered != "allow" {
+		return w.endBudget("unmetered", "the agent does not say what its work cost and a ceiling is in force")
+	}
 	w.say(m)
 	if len(m.ToolCalls) == 0 {
 		return w.final(m.Text)
@@ -302,7 +305,7 @@ func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.Model
 
 // unmetered says that a ceiling cannot be kept because the provider reports nothing, and nobody allowed that.
 func (w *worker) unmetered() bool {
-	ceiling := w.in.Budgets.MaxTokenBudget > 0 || w.in.Budgets.MaxCostBudget != nil || w.agent.MaxTokenBudget > 0
+	ceiling := w.in.Budgets.MaxTokenBudget > 0 || w.in.Budgets.MaxCostBudget != nil && !w.billed() || w.agent.MaxTokenBudget > 0
 	return w.t.Unmetered && ceiling && w.agent.Unmetered != "allow"
 }
 

@@ -68,7 +68,7 @@ func (r *run) pass(f Flow, e *Effect) bool {
 	why := j.Reason
 	if j.Waits() {
 		ask := *e
-		ask.Kind, ask.ID, ask.Digest, ask.Ask = Approval, e.ID+"/approval", j.InputDigest, askOf(j)
+		ask.Kind, ask.ID, ask.Digest, ask.Ask = Approval, e.ID+"/approval", j.InputDigest, AskOf(j)
 		var a answer
 		if wait := func() { a = r.consult(f, &ask) }; e.Task == nil {
 			wait()
@@ -102,7 +102,8 @@ func (r *run) reject(e *Effect, why string) {
 	}
 }
 
-func askOf(j *Judged) *Ask {
+// AskOf is what people are told of a judgement that asks them.
+func AskOf(j *Judged) *Ask {
 	a := &Ask{Action: j.GateAction, Reason: j.Reason}
 	for _, o := range j.Rules {
 		if o.Action == spec.ActionAsk || o.Action == spec.ActionSuspend {
@@ -163,7 +164,7 @@ func (a answer) settle(d *spec.Decision) {
 
 // confirm asks people about a call that was judged. False: it does not run, and text is what the model is told.
 func (w *worker) confirm(f Flow, p *pending) (text string, ok bool) {
-	a := w.consult(f, w.approval(p, p.id, askOf(p.judged)))
+	a := w.consult(f, w.approval(p, p.id, AskOf(p.judged)))
 	a.settle(&w.out.Decisions[p.decision].Decision)
 	w.settled(p)
 	switch {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/open-multi-agent/oma/spec"
@@ -115,6 +116,8 @@ type ModelResult struct {
 	Attempts int                 `json:"attempts"`
 	// Wasted is what failed attempts reported; it was paid for.
 	Wasted spec.Usage `json:"wasted,omitzero"`
+	// WastedCost is what they say that has cost.
+	WastedCost spec.USD `json:"wastedCost,omitzero"`
 	// Repeated is how many earlier attempts of the run asked for the call and ended before the answer: each may have been
 	// paid for.
 	Repeated int `json:"repeated,omitempty"`
@@ -124,10 +127,31 @@ type ModelResult struct {
 	Idle bool `json:"idle,omitempty"`
 }
 
-// Permit is a request of an external agent, as it was judged.
+// Permit is a request of an external agent, as it was judged: for a yes to something of its own, or that a tool is used for
+// it.
 type Permit struct {
-	ID     string  `json:"id"` // of the agent's call, as it names it
-	Judged *Judged `json:"judged"`
+	ID       string  `json:"id"`                 // of the agent's call, as it names it; a tool's calls have ids of our own
+	ToolName string  `json:"toolName,omitempty"` // empty: spec.PermissionTool
+	Judged   *Judged `json:"judged"`
+	// At is when a person was asked about it, in milliseconds since 1970, and Approval what came of that. nil: nobody was.
+	At       int64                `json:"at,omitempty"`
+	Approval *spec.ApprovalRecord `json:"approval,omitempty"`
+	// Done is what a tool came to. nil: none was used, or its end was not seen.
+	Done *Done `json:"done,omitempty"`
+}
+
+// Done is what came of a tool that was used for an external agent, without what it gave.
+type Done struct {
+	IsError   bool     `json:"isError,omitempty"`
+	FilesRead []string `json:"filesRead,omitempty"`
+}
+
+// Tool is the name under which rules see the request.
+func (p *Permit) Tool() string { return cmp.Or(p.ToolName, spec.PermissionTool) }
+
+// Failed says that a tool was let be used, and no good end of it is known.
+func (p *Permit) Failed() bool {
+	return p.ToolName != "" && p.Judged.Allowed() && (p.Done == nil || p.Done.IsError)
 }
 
 // Judged is what the door said of a call.

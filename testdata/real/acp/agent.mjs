@@ -6,6 +6,7 @@ import { Readable, Writable } from "node:stream";
 const acp = await import(pathToFileURL(process.argv[2]).href);
 const { agent: served, client: asked } = acp.methods;
 const stopped = new Map(); // of the sessions with a prompt, what to call when it is cancelled
+const folders = new Map(); // of the sessions
 let sessions = 0;
 
 const scripts = {
@@ -43,6 +44,27 @@ const scripts = {
     await tell({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: `${exitCode} ${output}` } });
     return { stopReason: "end_turn" };
   },
+  // What an agent that is served does, with the paths of its own folder, as real ones send them.
+  async served({ tell, request, session, cwd }) {
+    const said = [];
+    const attempt = (what) => what.catch((e) => ({ refused: e.message }));
+    const { content } = await request(asked.fs.readTextFile, { sessionId: session, path: `${cwd}/in.txt`, line: 2, limit: 1 });
+    said.push(content.trim());
+    await request(asked.fs.writeTextFile, { sessionId: session, path: `${cwd}/deep/out.txt`, content: content.toUpperCase() });
+    const { refused } = await attempt(request(asked.fs.writeTextFile, { sessionId: session, path: `${cwd}/../team.yaml`, content: "x" }));
+    said.push(refused ? "refused" : "written");
+    const { terminalId } = await request(asked.terminal.create, { sessionId: session, command: "sh", args: ["-c", 'printf "%s|" "$0" "$@"; exit 3', "it's", "a b", "$HOME"] });
+    const { exitCode } = await request(asked.terminal.waitForExit, { sessionId: session, terminalId });
+    const { output } = await request(asked.terminal.output, { sessionId: session, terminalId });
+    await request(asked.terminal.release, { sessionId: session, terminalId });
+    said.push(exitCode, output.split("\n")[0]);
+    const toolCall = { toolCallId: "t1", title: "fetch", kind: "fetch" };
+    const options = [{ optionId: "y", name: "Yes", kind: "allow_once" }, { optionId: "n", name: "No", kind: "reject_once" }];
+    said.push((await request(asked.session.requestPermission, { sessionId: session, toolCall, options })).outcome.optionId);
+    await tell({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: said.join(" ") } });
+    await tell({ sessionUpdate: "usage_update", used: 12, size: 1000, cost: { amount: 0.1 + 0.2, currency: "USD" } });
+    return { stopReason: "end_turn" };
+  },
   async wait({ session }) {
     await new Promise((resolve) => stopped.set(session, resolve));
     return { stopReason: "cancelled" };
@@ -59,12 +81,16 @@ const scripts = {
 acp
   .agent({ name: "small" })
   .onRequest(served.initialize, async () => ({ protocolVersion: acp.PROTOCOL_VERSION, agentCapabilities: {}, authMethods: [] }))
-  .onRequest(served.session.new, async () => ({ sessionId: `session-${++sessions}` }))
+  .onRequest(served.session.new, async ({ params }) => {
+    folders.set(`session-${++sessions}`, params.cwd);
+    return { sessionId: `session-${sessions}` };
+  })
   .onRequest(served.session.prompt, async ({ params, client }) => {
     const session = params.sessionId;
     const name = params.prompt[0].text.trim().split(/\s+/).at(-1);
     return scripts[name]({
       session,
+      cwd: folders.get(session),
       tell: (update) => client.notify(asked.session.update, { sessionId: session, update }),
       request: (method, p) => client.request(method, p),
     });
