@@ -117,6 +117,9 @@ func (h *help) problem(words []string) string {
 	if len(words) > 1 && slices.Contains([]string{"approvals", "mcp", "policy", "completion", "receipt", "runs"}, verb) && !strings.HasPrefix(words[1], "-") {
 		verb += " " + words[1]
 	}
+	if verb == "plan" && len(words) > 1 && words[1] == "diff" { // plan does something itself, too
+		verb = "plan diff"
+	}
 	flags := h.flags(verb)
 	if flags == nil {
 		return "there is no verb " + verb
@@ -164,7 +167,7 @@ func (h *help) leaves(t *testing.T) (out []string) {
 		below := h.verbs(t, verb)
 		switch {
 		case verb == "help" || verb == "completion":
-		case len(below) == 0:
+		case len(below) == 0 || verb == "plan":
 			out = append(out, verb)
 		}
 		for _, sub := range below {

@@ -52,10 +52,12 @@ var packages = []packageRow{
 	{"runtime/scripted", []string{"runtime", "spec", "spec/canon", "spec/redact"}, "a leaf: a model sees the seams and no other leaf"},
 	{"runtime/journal", []string{"policies", "runtime", "spec", "spec/canon"}, "a leaf: runs are stored by what the seam of the log says, and approvals by what their hash says"},
 	{"runtime/attest", []string{"runtime", "spec", "spec/canon", "spec/keys"}, "a leaf: a signature is over bytes, whoever reads and writes the files"},
+	{"runtime/graph", []string{"spec"}, "a leaf: a drawing is made from a plan and a receipt alone"},
+	{"runtime/plandiff", []string{"spec", "spec/canon"}, "a leaf: two plans are compared by what they say, and nothing is compiled"},
 	{"runtime/report", []string{"runtime", "spec"}, "a leaf: a page is made from a receipt or a verdict alone"},
 	{"docs", nil, "pages are for people; the program carries one as text"},
 	{"cmd/oma", []string{"docs", "loader", "policies", "policies/library", "policies/servers", "policies/shell", "policies/tools", "runtime", "runtime/acp", "runtime/attest", "runtime/builtin", "runtime/core", "runtime/custom",
-		"runtime/external", "runtime/journal", "runtime/mcp", "runtime/openai", "runtime/process",
+		"runtime/external", "runtime/graph", "runtime/journal", "runtime/mcp", "runtime/openai", "runtime/plandiff", "runtime/process",
 		"runtime/report", "runtime/sandbox", "runtime/scripted", "schemas", "spec", "spec/canon", "spec/keys", "spec/redact"}, "the command puts everything together"},
 }
 
@@ -82,9 +84,10 @@ var modules = []struct {
 	{"github.com/landlock-lsm/go-landlock", []string{"runtime/sandbox"}, nil, "one package keeps commands in"},
 	{"modernc.org/sqlite", []string{"runtime/journal"}, nil, "one package stores runs"},
 	{"golang.org/x/term", []string{"cmd/oma"}, nil, "only the command knows of terminals"},
-	{"golang.org/x/text", []string{"loader", "schemas"}, nil, "carets need the width of text, and schema errors their printer"},
+	{"golang.org/x/text", []string{"loader", "runtime/graph", "schemas"}, nil, "carets and drawings need the width of text, and schema errors their printer"},
 	{"github.com/google/go-cmp", nil, []string{"*"}, "tests compare; a program decides"},
 	{"github.com/creack/pty", nil, []string{"cmd/oma"}, "the prompt is tested at a terminal"},
+	{"github.com/rogpeppe/go-internal/diff", []string{"runtime/plandiff"}, nil, "what has changed in a prompt is shown line by line, in time that no text can blow up"},
 	{"github.com/rogpeppe/go-internal", nil, []string{"cmd/oma"}, "scripts test the command as people use it"},
 }
 

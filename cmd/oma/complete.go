@@ -5,6 +5,7 @@ import (
 
 	"github.com/open-multi-agent/oma/policies/library"
 	"github.com/open-multi-agent/oma/runtime"
+	"github.com/open-multi-agent/oma/runtime/graph"
 	"github.com/open-multi-agent/oma/schemas"
 )
 
@@ -18,6 +19,9 @@ func complete(root *cobra.Command) {
 			values(cmd, "fail-on", fixed("denied"))
 		case "plan":
 			values(cmd, "fail-on", fixed("unaffordable"))
+			complete(cmd)
+		case "graph":
+			values(cmd, "format", graph.Formats)
 		case "gate":
 			values(cmd, "format", fixed("text", "json", "junit", "github"))
 			values(cmd, "output", fixed("text", "json", "junit", "github"))
@@ -27,6 +31,8 @@ func complete(root *cobra.Command) {
 		case "policy", "mcp":
 			complete(cmd)
 			continue
+		case "diff": // of plans; that of receipts is told with receipt
+			values(cmd, "fail-on", fixed("widened"))
 		case "receipt":
 			for _, sub := range cmd.Commands() {
 				sub.ValidArgsFunction = files("json")
@@ -41,7 +47,7 @@ func complete(root *cobra.Command) {
 			cmd.ValidArgsFunction = one(library.Names)
 		}
 		switch cmd.Name() {
-		case "validate", "plan", "run", "doctor", "check", "explain", "test", "lock", "list", "call":
+		case "validate", "plan", "graph", "diff", "run", "doctor", "check", "explain", "test", "lock", "list", "call":
 			cmd.ValidArgsFunction = files("yaml", "yml", "json")
 		}
 		if cmd.Name() != "run" && cmd.Name() != "gate" {

@@ -95,6 +95,7 @@ var inertCommands = []string{
 	"validate --strict -o json team.yaml",
 	"plan team.yaml",
 	"plan -o json --policy org.yaml team.yaml",
+	"plan diff team.yaml team.yaml", "graph team.yaml", "graph --format svg team.yaml",
 	"policy check team.yaml --agent shell --tool bash --input {\"command\":\"curl\"} --marks was-read",
 	"policy check team.yaml --agent shell --tool file_read --input {\"path\":\"a\"} -o json",
 	"policy explain team.yaml --agent shell --tool bash --input {\"command\":\"ls\"}",

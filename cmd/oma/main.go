@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.logLevel, "log-level", "off", "commentary on standard error: off, error, warn, info, debug, trace")
 	cmd.PersistentFlags().StringVar(&a.logFormat, "log-format", "text", "format of the commentary: text or json")
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.approvalsCommand(), a.approveCommand(), a.rejectCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(), a.mcpCommand(),
+	cmd.AddCommand(a.initCommand(), a.validateCommand(), a.planCommand(), a.graphCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.approvalsCommand(), a.approveCommand(), a.rejectCommand(), a.gateCommand(), a.receiptCommand(), a.policyCommand(), a.mcpCommand(),
 		a.explainCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand())
 	complete(cmd)
 	strictCompletion(cmd)

@@ -34,6 +34,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
 	cmd.Flags().StringVar(&out, "out", "", "write the plan to this file; oma run takes it")
 	cmd.Flags().StringVar(&failOn, "fail-on", "", "end 7 on: unaffordable")
+	cmd.AddCommand(a.planDiffCommand())
 	return cmd
 }
 
