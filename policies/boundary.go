@@ -104,18 +104,19 @@ func encoded(schema map[string]any) spec.Schema {
 	return raw
 }
 
-// PlanSubject is what the rules of approvals.plan see as input. Agents are those that work on a task.
+// PlanSubject is what the rules of approvals.plan see as input. Agents are those at work, on a task or for
+// another agent.
 func PlanSubject(p *spec.Plan) map[string]any {
 	by := p.ByName()
 	tasks, agents, some := []any{}, []any{}, false
 	working := p.Working()
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		some = some || consequential(by[t.Assignee])
 		tasks = append(tasks, taskMembers(t, by[t.Assignee]))
 	}
 	for i := range p.Agents {
 		if a := &p.Agents[i]; working[a.Name] {
+			some = some || consequential(a)
 			agents = append(agents, map[string]any{"name": a.Name, "provider": a.Provider, "model": a.Model, "backend": program(a), "tools": toolNames(a)})
 		}
 	}

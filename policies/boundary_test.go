@@ -229,3 +229,14 @@ func TestBoundaryFits(t *testing.T) {
 		t.Errorf("a team of nobody: %v", err)
 	}
 }
+
+// A plan is as consequential as whoever may be asked in it. One without a task counts where agents delegate, and nowhere else.
+func TestPlanIsAsConsequentialAsItsDelegates(t *testing.T) {
+	for delegation, want := range map[*spec.Delegation]bool{nil: false, {}: true} {
+		p := boundaryPlan()
+		p.Agents[0].Tools, p.Delegation = nil, delegation
+		if got := PlanSubject(p)["consequential"]; got != want {
+			t.Errorf("delegation %v: consequential %v", delegation, got)
+		}
+	}
+}

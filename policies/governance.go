@@ -228,21 +228,30 @@ func (c *conclude) asked() {
 }
 
 // differentModels compares the models the responses named, not what was asked for. A role whose responses named none
-// cannot be told from another.
+// cannot be told from another. What a role had others do in its task was answered for it.
 func (c *conclude) differentModels() {
-	who := map[string]string{}
-	for _, t := range c.r.Tasks {
-		if t.Status != spec.TaskCompleted || !slices.Contains(c.g.RequiredRoles, t.Assignee) {
-			continue
+	who, roles := map[string]string{}, map[string]string{}
+	answered := func(role, agent string, models []string) {
+		if len(models) == 0 {
+			c.add("independence", "no response to %q named its model", agent)
 		}
-		if len(t.Models) == 0 {
-			c.add("independence", "no response to %q named its model", t.Assignee)
-		}
-		for _, m := range t.Models {
-			if other, taken := who[m]; taken && other != t.Assignee {
-				c.add("independence", "%q and %q were both answered by %s", other, t.Assignee, m)
+		for _, m := range models {
+			if other, taken := who[m]; taken && other != role {
+				c.add("independence", "%q and %q were both answered by %s", other, role, m)
 			}
-			who[m] = t.Assignee
+			who[m] = role
+		}
+	}
+	for _, t := range c.r.Tasks {
+		if t.Status == spec.TaskCompleted && slices.Contains(c.g.RequiredRoles, t.Assignee) {
+			roles[t.ID] = t.Assignee
+			answered(t.Assignee, t.Assignee, t.Models)
+		}
+	}
+	for _, d := range c.r.Delegations {
+		root, _, _ := strings.Cut(d.ID, "/")
+		if role := roles[root]; role != "" && d.Status == spec.TaskCompleted {
+			answered(role, d.Assignee, d.Models)
 		}
 	}
 }

@@ -150,3 +150,31 @@ func TestReleaseConclusion(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What a role had others do was answered by their models, for it.
+func TestDelegatesModelsAreTheRoles(t *testing.T) {
+	g := &spec.Governance{GovernanceIntent: "required", RequiredRoles: []string{"a", "b"}, RequiredOrder: []string{"a", "b"}, Independence: spec.Independence{DifferentModel: true}}
+	for _, c := range []struct {
+		name, id, status string
+		models           []string
+		want             string
+	}{
+		{"another model", "t-a/1/call/1", spec.TaskCompleted, []string{"m-h"}, ""},
+		{"the model of the other role", "t-a/1/call/1", spec.TaskCompleted, []string{"m-b"}, `"b" and "a" were both answered by m-b`},
+		{"further down", "t-a/1/call/1/1/call/2", spec.TaskCompleted, []string{"m-b"}, `"b" and "a" were both answered by m-b`},
+		{"that of its own role", "t-b/1/call/1", spec.TaskCompleted, []string{"m-b"}, ""},
+		{"nobody knows which", "t-a/1/call/1", spec.TaskCompleted, nil, `no response to "h" named its model`},
+		{"it came to nothing", "t-a/1/call/1", spec.TaskFailed, []string{"m-b"}, ""},
+	} {
+		r := &spec.Receipt{Tasks: records("a:completed:01 b:completed:02", "b<a")}
+		r.Topology = Topology(r.Tasks, g, spec.RoutingDecision{})
+		r.Delegations = []spec.DelegationRecord{{TaskRecord: spec.TaskRecord{ID: c.id, Assignee: "h", Status: c.status, Models: c.models, StartedAt: "2026-01-01T00:00:01.000Z"}}}
+		got := ""
+		for _, reason := range Conclude(g, r, nil).Reasons {
+			got += reason.Message
+		}
+		if got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}

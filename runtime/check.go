@@ -116,7 +116,7 @@ func (k *Checker) door() *guard {
 
 func (g *guard) checked(ctx context.Context, parts *agentParts, c *CheckCall) *Checked {
 	e := &core.Effect{Kind: core.Judge, ID: checkID + "/judge", TaskID: c.TaskID, AgentName: c.AgentName,
-		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Arguments: c.Arguments, Situation: c.Situation}}
+		Call: &core.Call{ID: checkID, Name: c.ToolName, Role: c.Role, Arguments: c.Arguments, Situation: c.Situation, Chain: []string{c.AgentName}}}
 	return &Checked{Judged: *g.judge(ctx, parts, e), TaskID: c.TaskID, Role: c.Role}
 }
 

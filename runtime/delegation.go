@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/canon"
 )
@@ -84,6 +85,10 @@ func (c *compiler) delegation() {
 	}
 	if c.plan.Scheduling.MaxConcurrency == 1 {
 		c.diags.Warnf("delegation-no-slot", spec.Path("scheduling").Key("maxConcurrency"), "a delegated run needs a place beside the one of its caller, and there is one").Hint = "maxConcurrency: 2 or more"
+	}
+	if a := c.team.Approvals; a != nil && len(a.Dispatch) > 0 {
+		c.diags.Errorf("delegation-dispatch", spec.Path("approvals").Key("dispatch"), "rules of approvals.dispatch look at tasks, and an agent that is delegated to starts without being one").Hint =
+			"put rules over " + spec.DelegateTool + " into gates, or take the tool away"
 	}
 	c.delegatingRoles()
 }
@@ -180,4 +185,22 @@ func roster(p *spec.Plan) []string {
 func rootTask(id string) string {
 	root, _, _ := strings.Cut(id, "/")
 	return root
+}
+
+// withTarget puts back into the log's form of a judgement whom the call delegates to. The door took it for the name of an agent,
+// which stands in the plan as it is, even if some key is the same word.
+func withTarget(e *core.Effect, shown, res *core.Result) *core.Result {
+	if e.Call.Name != spec.DelegateTool || shown == res || res.Judged == nil || res.Judged.Refused != "" {
+		return shown
+	}
+	input, err := canon.Arguments(string(shown.Judged.Canonical))
+	was, bad := canon.Arguments(string(res.Judged.Canonical))
+	if err != nil || bad != nil {
+		return shown
+	}
+	input["target_agent"] = was["target_agent"]
+	if b, err := canon.Bytes(input); err == nil {
+		shown.Judged.Canonical = b // clean gave a copy
+	}
+	return shown
 }

@@ -52,7 +52,7 @@ func (e *engine) data(ef *core.Effect, res *core.Result) any {
 	case core.Memory:
 		return ef.Entry
 	case core.Judge:
-		return judgedData{e.hidden(ef.Call.Name), e.hidden(ef.Call.ID), e.clean(res)}
+		return judgedData{e.hidden(ef.Call.Name), e.hidden(ef.Call.ID), withTarget(ef, e.clean(res), res)}
 	case core.Timer:
 		if !res.Cancelled {
 			return nil

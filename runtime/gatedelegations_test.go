@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // lending is a plan of two required roles, the first of which may delegate to two helpers, who may too.
@@ -140,5 +141,30 @@ func TestGateDelegationsOfAnotherPlan(t *testing.T) {
 	v := Gate(forge(t, good.receipt, func(r *spec.Receipt) { r.Plan.Digest = shallow.Digest }), GateOptions{Plan: shallow, NoLog: true})
 	if all := fmt.Sprint(v.Reasons); v.ExitCode == 0 || !strings.Contains(all, "Maximum delegation depth (1) reached") {
 		t.Errorf("exit code %d: %s", v.ExitCode, all)
+	}
+}
+
+// A key that is also the name of an agent takes no work from it: the log says whom a call delegates to, and the gate follows it.
+func TestTheNameOfADelegateIsNoSecret(t *testing.T) {
+	plan := lending(t, nil)
+	for name, change := range map[string]func(*Options){
+		"a key": func(o *Options) {
+			o.Reference = func(s string) string { return strings.ReplaceAll(s, "h1", "${secret:K}") }
+		},
+		"in a redacted log": func(o *Options) { o.Withhold = redact.New(redact.Secret{Name: "K", Value: "h1"}) },
+	} {
+		j := &memory{}
+		res, err := run(t, plan, asksOthers(), toolMap{echo(nil)}, func(o *Options) {
+			o.Journal = j
+			o.Tree = func(context.Context, *spec.PlanAgent) (string, error) { return "sha256:same", nil }
+			change(o)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := append(bytes.Join(j.records, []byte("\n")), '\n')
+		if v := Gate(res.Bytes, GateOptions{Plan: plan, Log: bytes.NewReader(log)}); !v.Pass || len(res.Receipt.Delegations) != 2 {
+			t.Errorf("%s: %+v", name, v.Reasons)
+		}
 	}
 }

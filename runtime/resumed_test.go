@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/runtime/core"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -73,6 +74,9 @@ type dice struct {
 	patient, number int
 	granted         map[string]bool
 	used            int64 // tokens that models used, whether anybody heard of it or not
+	// lends says that agents delegate, some of them to agents without a task. most is how many models were at work at once.
+	lends    bool
+	at, most int
 }
 
 func (d *dice) roll(words ...any) *rand.Rand {
@@ -93,9 +97,15 @@ func (d *dice) plan() *spec.Plan {
 	price := spec.USD(1_000_000_000_000)
 	p.Providers["p"] = spec.PlanProvider{Provider: spec.Provider{Kind: "scripted", Models: map[string]spec.ModelPrice{"m": {InputPer1M: &price, OutputPer1M: &price}}}}
 	tools := d.tools()
+	if d.lends {
+		d.lend(p)
+	}
 	for i := range p.Agents {
 		a := &p.Agents[i]
 		a.Tools = []spec.Grant{{ToolInfo: tools[0].ToolInfo}, {ToolInfo: tools[1].ToolInfo}}
+		if d.lends && d.roll("lends", i).IntN(4) > 0 {
+			a.Tools = append(a.Tools, spec.Grant{ToolInfo: delegateTo(p.Agents)})
+		}
 		a.MaxOutputTokens, a.MaxToolConcurrency = 20+r.Int64N(60), 1+r.IntN(4)
 		if r.IntN(4) == 0 {
 			a.Timeout = spec.Duration(time.Duration(2+r.IntN(10)) * time.Second)
@@ -112,13 +122,15 @@ func (d *dice) plan() *spec.Plan {
 		if r.IntN(4) == 0 {
 			a.MaxTokenBudget = 1500 + r.Int64N(2000)
 		}
-		for j := range i {
-			if r.IntN(4) == 0 {
-				p.Tasks[i].DependsOn = append(p.Tasks[i].DependsOn, p.Tasks[j].ID)
+		if i < n {
+			for j := range i {
+				if r.IntN(4) == 0 {
+					p.Tasks[i].DependsOn = append(p.Tasks[i].DependsOn, p.Tasks[j].ID)
+				}
 			}
-		}
-		if r.IntN(2) == 0 {
-			p.Tasks[i].Role = a.Name
+			if r.IntN(2) == 0 {
+				p.Tasks[i].Role = a.Name
+			}
 		}
 		if out := d.roll("outside", i); out.IntN(4) == 0 {
 			a.Backend, a.Provider, a.Model, a.Tools, a.MaxTurns = &spec.Backend{Kind: "process", Command: "x"}, "", "", nil, 2
@@ -149,7 +161,9 @@ func (d *dice) plan() *spec.Plan {
 			p.Approvals.Plan = []spec.PlanRule{{Rule: spec.Rule{Name: "all", When: "true", Action: "suspend"}, Source: "team"}}
 		}
 		if r.IntN(2) == 0 {
-			p.Approvals.Dispatch = []spec.PlanRule{{Rule: spec.Rule{Name: "second", When: `input.assignee == "a2"`, Action: "ask"}, Source: "team"}}
+			if p.Delegation == nil { // which would go past it
+				p.Approvals.Dispatch = []spec.PlanRule{{Rule: spec.Rule{Name: "second", When: `input.assignee == "a2"`, Action: "ask"}, Source: "team"}}
+			}
 		}
 	}
 	if r.IntN(2) == 0 {
@@ -163,6 +177,58 @@ func (d *dice) plan() *spec.Plan {
 		p.Budgets.MaxDuration = spec.Duration(time.Duration(5+r.IntN(20)) * time.Second)
 	}
 	return p
+}
+
+// lend lets agents of a plan delegate, and adds two who work for others alone.
+func (d *dice) lend(p *spec.Plan) {
+	r := d.roll("lend")
+	depth := 1 + r.IntN(3)
+	p.Delegation = &spec.Delegation{MaxDelegationDepth: &depth}
+	p.Scheduling.MaxConcurrency = 1 + r.IntN(5)
+	if r.IntN(3) == 0 {
+		p.SharedMemory = &spec.SharedMemory{}
+	}
+	for _, name := range []string{"h1", "h2"} {
+		a := p.Agents[0]
+		a.Name = name
+		p.Agents = append(p.Agents, a)
+	}
+	for i := range p.Gates.Rules {
+		p.Gates.Rules[i].Tools = []string{"echo", "act"}
+	}
+	for _, prompt := range []string{"no", "mark", "ask", "late"} {
+		rule := spec.Rule{Name: "lend-" + prompt, Tools: []string{spec.DelegateTool}, When: fmt.Sprintf("input.prompt == %q", prompt), Action: "warn", Mark: "lent"}
+		switch prompt {
+		case "no":
+			rule.Action, rule.Mark = "deny", ""
+		case "ask":
+			rule.Action = "suspend"
+		case "late":
+			rule.Action, rule.Mark, rule.When = "deny", "", `"m" in marks && input.prompt == "late"`
+		}
+		p.Gates.Rules = append(p.Gates.Rules, spec.PlanRule{Rule: rule, Source: "team"})
+	}
+}
+
+// workOf says where a model is asked: a task's title, or a delegated run's, as its id.
+func workOf(q *spec.ModelRequest) string {
+	if id, lent := strings.CutPrefix(q.TaskTitle, core.DelegationTitle("")); lent {
+		return id
+	}
+	return "t" + q.AgentName
+}
+
+// busy counts one more model at work, until the func is called.
+func (d *dice) busy() func() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at++
+	d.most = max(d.most, d.at)
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.at--
+	}
 }
 
 func (d *dice) tools() toolMap {
@@ -188,6 +254,11 @@ func (d *dice) tools() toolMap {
 	return toolMap{look, act}
 }
 
+func (d *dice) known() []spec.ToolInfo {
+	tools := d.tools()
+	return []spec.ToolInfo{tools[0].ToolInfo, tools[1].ToolInfo}
+}
+
 // wait takes some time, often none, and says whether ctx let it.
 func wait(ctx context.Context, r *rand.Rand) bool {
 	select {
@@ -200,10 +271,15 @@ func wait(ctx context.Context, r *rand.Rand) bool {
 
 func (d *dice) model() Model {
 	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
+		defer d.busy()()
 		if !whole(q) {
 			return nil, fmt.Errorf("agent %s is asked without an attachment", q.AgentName)
 		}
-		r := d.roll("model", q.AgentName, q.Turn)
+		who := q.AgentName
+		if at := workOf(q); at != "t"+who {
+			who += " " + at
+		}
+		r := d.roll("model", who, q.Turn)
 		used := spec.Usage{Input: sizeOf(q) / 4, Output: q.MaxOutputTokens} // nearly what is estimated for a call that is lost
 		busy := r.IntN(30) == 0
 		if !busy {
@@ -229,7 +305,11 @@ func (d *dice) model() Model {
 			resp.Message.Text = ""
 			for i := range 1 + r.IntN(3) {
 				c := spec.ToolCall{ID: fmt.Sprintf("c%d", i), Name: []string{"echo", "act", "act", "none"}[r.IntN(4)]}
-				c.Arguments = fmt.Sprintf(`{"text":%q,"n":%d}`, []string{"a", "no", "mark", "late", "ask"}[r.IntN(5)], q.Turn)
+				text := []string{"a", "no", "mark", "late", "ask"}[r.IntN(5)]
+				c.Arguments = fmt.Sprintf(`{"text":%q,"n":%d}`, text, q.Turn)
+				if d.lends && r.IntN(2) == 0 {
+					c.Name, c.Arguments = spec.DelegateTool, fmt.Sprintf(`{"target_agent":%q,"prompt":%q}`, []string{"h1", "h2", "h1", "a1", "a2", "a3", "x"}[r.IntN(7)], text)
+				}
 				resp.Message.ToolCalls = append(resp.Message.ToolCalls, c)
 			}
 		}
@@ -284,9 +364,10 @@ func (d *dice) program(a *spec.PlanAgent) (Model, io.Closer, error) {
 
 func (d *dice) process() (Model, io.Closer, error) {
 	return modelFunc(func(ctx context.Context, q *spec.ModelRequest) (*spec.ModelResponse, error) {
-		r := d.roll("program", q.AgentName, q.Turn)
+		defer d.busy()()
+		r := d.roll("program", workOf(q), q.Turn)
 		d.mu.Lock()
-		d.acts[fmt.Sprintf("t%s/%d/model", q.AgentName, q.Turn)]++
+		d.acts[fmt.Sprintf("%s/%d/model", workOf(q), q.Turn)]++
 		d.mu.Unlock()
 		if !wait(ctx, r) {
 			return nil, ctx.Err()
@@ -381,7 +462,7 @@ func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Durati
 	defer cancel()
 	drain, seen := make(chan struct{}), 0
 	o := Options{RunID: "run_test", Models: func(string) (Model, error) { return d.model(), nil }, Tools: d.tools(), Past: past, Journal: log, People: d, Backends: d.program,
-		Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}, Drain: drain, Interrupted: func() int { return ExitInterrupted },
+		Known: d.known(), Drain: drain, Interrupted: func() int { return ExitInterrupted },
 		Tree: func(ctx context.Context, a *spec.PlanAgent) (string, error) {
 			wait(ctx, d.roll("tree", a.Name))
 			return "sha256:tree", nil
@@ -402,10 +483,25 @@ func (d *dice) attempt(t *testing.T, log *torn, stopAfter int, grace time.Durati
 // However often a run is stopped or killed, and wherever: it goes on, nothing that changes something happens twice, all
 // that models may have used is counted, and the last receipt is the one that the log tells.
 func TestInterruptedAnywhere(t *testing.T) {
+	ends := interruptedAnywhere(t, 500, false)
+	if ends["waits"] < 100 || ends["started again"] < 10 || ends["requests before a kill"] < 10 || ends["asked on the spot"] < 10 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
+		t.Errorf("the dice show too little: %v", ends)
+	}
+}
+
+// The same holds where agents delegate: to each other, to agents without a task, in circles, and with one place or several.
+func TestInterruptedDelegation(t *testing.T) {
+	ends := interruptedAnywhere(t, 300, true)
+	if ends["waits"] < 100 || ends["started again"] < 5 || ends[spec.StatusOK] < 10 || ends["lent completed"] < 100 || ends["lent skipped"] < 10 || ends["lent failed"] < 10 || ends["deep"] < 10 {
+		t.Errorf("the dice show too little: %v", ends)
+	}
+}
+
+func interruptedAnywhere(t *testing.T, seeds uint64, lends bool) map[string]int {
 	ends := map[string]int{}
-	for seed := range uint64(500) {
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
-			d := &dice{seed: seed, acts: map[string]int{}, granted: map[string]bool{}, patient: 8}
+			d := &dice{seed: seed, lends: lends, acts: map[string]int{}, granted: map[string]bool{}, patient: 8}
 			r := d.roll("attempts")
 			log := &torn{shelf: *newShelf(0)}
 			if r.IntN(2) == 0 {
@@ -434,7 +530,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				}
 				killed := log.left == 0
 				if err != nil && !killed {
-					t.Fatalf("seed %d: %v", seed, err)
+					t.Fatalf("seed %d: %v\n%s", seed, err, brief(log.buf.String()))
 				}
 				if !killed {
 					d.judge(t, res, log)
@@ -448,6 +544,14 @@ func TestInterruptedAnywhere(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 			ends[string(res.Receipt.Status.Code)]++
+			for _, l := range res.Receipt.Delegations {
+				if ends["lent "+l.Status]++; strings.Count(l.ID, "/call/") > 1 {
+					ends["deep"]++
+				}
+			}
+			if d.most > d.plan().Scheduling.MaxConcurrency {
+				t.Errorf("seed %d: %d at once", seed, d.most)
+			}
 			ends["waits"] += waits
 			for line := range strings.Lines(log.buf.String()) {
 				if strings.Contains(line, `"unsure":true`) && strings.Contains(line, `"permits":`) {
@@ -483,12 +587,10 @@ func TestInterruptedAnywhere(t *testing.T) {
 			}
 		})
 		if t.Failed() {
-			return
+			return ends
 		}
 	}
-	if ends["waits"] < 100 || ends["started again"] < 10 || ends["requests before a kill"] < 10 || ends["asked on the spot"] < 10 || ends[spec.StatusRejected] < 10 || ends[spec.StatusOK] < 10 {
-		t.Errorf("the dice show too little: %v", ends)
-	}
+	return ends
 }
 
 // allowed says that people let a call be made again.
@@ -506,7 +608,7 @@ func (d *dice) judge(t *testing.T, res *Result, log *torn) {
 	if strings.Contains(string(res.Bytes), "is asked without an attachment") || strings.Contains(string(res.Bytes), "ATTACHMENT_LOST") {
 		t.Fatalf("seed %d: an attachment is gone\n%s", d.seed, res.Bytes)
 	}
-	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true, Known: []spec.ToolInfo{d.tools()[0].ToolInfo, d.tools()[1].ToolInfo}})
+	v := Gate(res.Bytes, GateOptions{Plan: d.plan(), Log: bytes.NewReader(log.buf.Bytes()), AllowNotApplicable: true, Known: d.known()})
 	if slices.ContainsFunc(v.Reasons, func(r GateReason) bool { return r.Code == "integrity" && r.Hint != hintFolders }) {
 		t.Fatalf("seed %d: the gate and the plan: %+v\n%s\n%s", d.seed, v.Reasons, brief(log.buf.String()), res.Bytes)
 	}

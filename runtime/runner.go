@@ -124,6 +124,9 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 	if r.o.Known, err = beside(o.Known, ToolsOf(plan)); err != nil {
 		return nil, err
 	}
+	if plan.Delegation != nil && plan.Approvals != nil && len(plan.Approvals.Dispatch) > 0 {
+		return nil, fmt.Errorf("%w: its agents may delegate past the rules of approvals.dispatch", ErrStale)
+	}
 	if r.rules, err = rulesOf(plan, r.o.Known); err != nil {
 		return nil, err
 	}

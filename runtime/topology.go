@@ -163,10 +163,13 @@ func (c *compiler) release() {
 	c.diags = append(c.diags, diags...)
 }
 
-// roleSchemas are the agents whose results requirements may read: those at work. Where one agent was asked for alone,
+// roleSchemas are the agents whose results requirements may read: those with a task. Where one agent was asked for alone,
 // every agent is: a requirement about another one is then unmet, not wrong.
 func roleSchemas(p *spec.Plan) []policies.RoleSchema {
-	working := p.Working()
+	working := map[string]bool{}
+	for _, t := range p.Tasks {
+		working[t.Assignee] = true
+	}
 	var out []policies.RoleSchema
 	for i := range p.Agents {
 		if a := &p.Agents[i]; working[a.Name] || p.RoutingDecision.Source == "override" {

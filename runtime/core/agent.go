@@ -191,9 +191,15 @@ func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
 	res := f.Do(&call)
 	w.requests(&res)
 	for first, again := call.ID, 1; res.Unsure; again++ {
+		w.ledger.Settle(hold, spec.Usage{}, 0) // who waits for a place must hold no tokens, for which those at work may wait
+		hold = policies.Hold{}
 		if call.ID = fmt.Sprintf("%s/again/%d", first, again); !w.restart(f, call.ID) {
 			res.Cancelled = w.over()
 			break
+		}
+		var ok bool
+		if hold, ok = w.reserve(f); !ok {
+			return nil
 		}
 		next := call
 		w.sit(&next)
@@ -305,7 +311,10 @@ func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.Model
 
 // unmetered says that a ceiling cannot be kept because the provider reports nothing, and nobody allowed that.
 func (w *worker) unmetered() bool {
-	ceiling := w.in.Budgets.MaxTokenBudget > 0 || w.in.Budgets.MaxCostBudget != nil && !w.billed() || w.agent.MaxTokenBudget > 0
+	ceiling := w.in.Budgets.MaxTokenBudget > 0 || w.in.Budgets.MaxCostBudget != nil && !w.billed()
+	for c := w; c != nil; c = c.caller {
+		ceiling = ceiling || c.agent.MaxTokenBudget > 0
+	}
 	return w.t.Unmetered && ceiling && w.agent.Unmetered != "allow"
 }
 

@@ -18,6 +18,10 @@ import (
 // delegate makes a call of delegate_to_agent, which was let through, and answers it.
 func (w *worker) delegate(f Flow, p *pending, answer *spec.Message) {
 	t := w.lend(p)
+	if t == nil {
+		w.failed(answer, "not run: it names no agent of the team")
+		return
+	}
 	if !w.vacant() {
 		t.Status = spec.TaskSkipped
 		t.Cause = fmt.Sprintf("no free concurrency slot: all %d are taken", w.plan.Scheduling.MaxConcurrency)
@@ -41,13 +45,16 @@ func (w *worker) delegate(f Flow, p *pending, answer *spec.Message) {
 	w.returned(p, t, answer)
 }
 
-// lend makes the record of a delegated run.
+// lend makes the record of a delegated run. nil: there is no such agent, which the door does not let through and a log that was
+// changed may say.
 func (w *worker) lend(p *pending) *task {
 	var in struct {
 		Target string `json:"target_agent"`
 		Prompt string `json:"prompt"`
 	}
-	_ = json.Unmarshal(p.judged.Canonical, &in) // the door has read it
+	if json.Unmarshal(p.judged.Canonical, &in) != nil || w.agents[in.Target] == nil {
+		return nil
+	}
 	t := &task{TaskOutcome: TaskOutcome{Task: spec.PlanTask{ID: p.id, Title: DelegationTitle(p.id), Description: in.Prompt, Assignee: in.Target, Status: spec.TaskPending},
 		Status: spec.TaskPending, Caller: w.agent.Name, Decision: p.decision + 1}}
 	w.lent = append(w.lent, t)

@@ -199,6 +199,9 @@ func TestDelegateFails(t *testing.T) {
 			r.Model.Response.Message.Text = "so far"
 			return r
 		}, `true Agent "b" did not complete its work: the budget was used up on a turn that asked for tools`, "completed completed", ""},
+		{"no usage under the caller's budget", func(in *core.Input) { in.Plan.Agents[0].MaxTokenBudget = 5000 }, func(*core.Effect) core.Result {
+			return text("much", nil)
+		}, `true Agent "b" did not complete its work: the provider reports no usage and a ceiling is in force`, "completed completed", ""},
 		{"the caller's budget", func(in *core.Input) { in.Plan.Agents[0].MaxTokenBudget = 50 }, func(*core.Effect) core.Result {
 			return text("much", &spec.Usage{Input: 60, Output: 5})
 		}, "", "failed budget", "agent"},
@@ -388,5 +391,28 @@ func TestSharedMemory(t *testing.T) {
 	}
 	if want := []string{"a/delegation a b true 14", "a/delegation a b false 0", "a/task a  true 4"}; !slices.Equal(got, want) || len(keys) != 3 || !keys["a/task:a:result"] {
 		t.Errorf("%q %v", got, keys)
+	}
+}
+
+// A log that was changed may have an agent delegate to nobody. The door never does.
+func TestDelegateToNobody(t *testing.T) {
+	var got []string
+	out, err := (&orders{choose: first, world: func(e *core.Effect) core.Result {
+		switch {
+		case e.Kind == core.Judge:
+			return letThrough(e)
+		case e.Kind == core.ModelCall && e.Request.Turn == 1:
+			return asks(&spec.Usage{}, "nobody")
+		case e.Kind == core.ModelCall:
+			got = told(e)
+			return text("done", &spec.Usage{})
+		}
+		return core.Result{}
+	}}).run(core.Input{Plan: lending(5, "a", "b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Delegated) != 0 || out.Tasks[0].ToolCalls.Failed != 1 || !slices.Equal(got, []string{"true not run: it names no agent of the team"}) {
+		t.Errorf("%q %+v", got, out.Delegated)
 	}
 }

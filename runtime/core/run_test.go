@@ -639,3 +639,31 @@ func TestTreesThatCannotBeLookedAtStopTheRun(t *testing.T) {
 		t.Errorf("%s, stop %q", diff, out.Stop)
 	}
 }
+
+// An external agent that waits to be started again has given its place away, so it may hold no tokens: who works in that place
+// would wait for them, and it for the place.
+func TestARestartHoldsNoTokensWhileItWaits(t *testing.T) {
+	p := plan(1, "a b")
+	p.Agents[0].Backend, p.Agents[0].Unmetered = &spec.Backend{Kind: "process"}, "allow"
+	for i := range p.Agents {
+		p.Agents[i].MaxOutputTokens = 600
+	}
+	out, err := (&orders{choose: func(int) int { return 0 }, world: func(e *core.Effect) core.Result {
+		switch {
+		case e.Kind == core.Approval:
+			return core.Result{Approval: &spec.ApprovalRecord{Decision: spec.ApprovalApproved}}
+		case e.Kind == core.ModelCall && e.ID == "a/1/model":
+			return core.Result{Unsure: true}
+		}
+		return text("done", &spec.Usage{Input: 5, Output: 5})
+	}}).run(core.Input{Plan: p, Budgets: spec.Budgets{MaxTokenBudget: 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "completed completed", "b": "completed completed"}, statuses(out)); diff != "" {
+		t.Error(diff)
+	}
+	if out.UsedTokens != 20 {
+		t.Errorf("%d tokens", out.UsedTokens)
+	}
+}
