@@ -112,10 +112,13 @@ func literal(e ast.Expr) string {
 }
 
 func add(found map[string]bool, e ast.Expr) {
-	if s := literal(e); kebab.MatchString(s) {
+	if s := literal(e); kebab.MatchString(s) || ofReference.MatchString(s) {
 		found[s] = true
 	}
 }
+
+// ofReference are codes that the reference has too, letter for letter.
+var ofReference = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`)
 
 // kind adds the codes of one kind of finding, which rules and release requirements share.
 func kind(found map[string]bool, e ast.Expr) {

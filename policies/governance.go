@@ -197,6 +197,9 @@ func (c *conclude) independence() {
 	if !c.r.IndependentReviewOccurred {
 		c.add("independence", "no independent review was observed")
 	}
+	if !c.g.Independence.Parallel {
+		c.linked()
+	}
 	if c.g.Independence.Parallel && c.g.RequiredOrder == nil && len(c.r.DependencyEdges) > 0 {
 		for i, a := range c.g.RequiredRoles {
 			for _, b := range c.g.RequiredRoles[i+1:] {
@@ -209,6 +212,19 @@ func (c *conclude) independence() {
 	c.asked()
 	if c.g.Independence.DifferentModel {
 		c.differentModels()
+	}
+}
+
+// linked finds roles that worked and whose work no other required role saw, nor they another's: an edge between agents that
+// nobody requires is no review of theirs.
+func (c *conclude) linked() {
+	for _, a := range c.g.RequiredRoles {
+		saw := func(b string) bool {
+			return a != b && (reaches(c.r.DependencyEdges, a, b) || reaches(c.r.DependencyEdges, b, a))
+		}
+		if slices.Contains(c.r.RolesExecuted, a) && c.r.IndependentReviewOccurred && !slices.ContainsFunc(c.g.RequiredRoles, saw) {
+			c.add("independence", "no other required role saw the work of %q, nor %q that of another", a, a)
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *compiler) goal() {
 			c.diags.Errorf("unknown-input", "inputs", "no input is called %q", name).Hint = spec.DidYouMean(name, sortedKeys(c.team.Inputs))
 		}
 	}
-	if strings.TrimSpace(c.plan.Goal) == "" && len(problems) == 0 {
+	if strings.TrimSpace(c.plan.Goal) == "" && len(problems) == 0 && (len(c.team.Tasks) == 0 || c.o.Agent != "") {
 		c.diags.Errorf("goal-missing", "", "the team has no goal").Hint = "add goal: to the file, or give --goal TEXT"
 	}
 	c.plan.GoalDigest = canon.Digest("goal", []byte(c.plan.Goal))
@@ -222,7 +222,7 @@ func (c *compiler) agent(i int) {
 	if a.SystemPromptFile != "" {
 		p.SystemPrompt = c.b.Prompts[a.SystemPromptFile].Text
 	}
-	p.Credentials = a.Credentials
+	p.Credentials, p.Capabilities = a.Credentials, slices.Compact(slices.Sorted(slices.Values(a.Capabilities)))
 	if a.Backend != nil {
 		c.backend(a, &p, at)
 	} else {
@@ -341,7 +341,7 @@ func cleanCwd(cwd string) string {
 
 // flags are those that follow from grants and declarations alone.
 func (c *compiler) flags() []string {
-	if c.plan.Governance != nil {
+	if c.plan.Governance != nil || len(c.team.Tasks) > 0 && c.o.Agent == "" { // somebody has said who does what
 		return nil
 	}
 	for i := range c.plan.Agents {

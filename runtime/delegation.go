@@ -164,7 +164,7 @@ func (g *guard) undelegable(tool, arguments string, chain []string) (code, text 
 	case target == chain[len(chain)-1]:
 		return "delegation-self", "Cannot delegate to yourself. Do the work, or name another agent."
 	case g.plan.Agent(target) == nil:
-		return "delegation-unknown", fmt.Sprintf("Unknown agent %q. Roster: %s", clip(target, maxName), strings.Join(roster(g.plan), ", "))
+		return "delegation-unknown", fmt.Sprintf("Unknown agent %q. Roster: %s", clip(target, maxName), strings.Join(namesOf(g.plan), ", "))
 	case slices.Contains(chain, target):
 		return "delegation-cycle", fmt.Sprintf("Delegation cycle detected: %s -> %s. Answer with what you have.", strings.Join(chain, " -> "), target)
 	case len(chain) > depth:
@@ -173,7 +173,7 @@ func (g *guard) undelegable(tool, arguments string, chain []string) (code, text 
 	return "", ""
 }
 
-func roster(p *spec.Plan) []string {
+func namesOf(p *spec.Plan) []string {
 	names := make([]string, len(p.Agents))
 	for i, a := range p.Agents {
 		names[i] = a.Name

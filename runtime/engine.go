@@ -47,7 +47,7 @@ type engine struct {
 	waiting   []*thread
 	done      chan completion
 	inflight  int
-	timers    int                  // of those in flight
+	timers    int                  // of those in flight: they bound something, and nothing waits for them
 	held      int                  // of those in flight: approvals that nobody has decided
 	consulted chan struct{}        // closed once people have been asked what was asked for last; nil: nothing was
 	threads   map[*thread]struct{} // for unwinding only
@@ -127,7 +127,7 @@ func (e *engine) run(body func(core.Flow)) error {
 			continue
 		}
 		e.inflight--
-		if c.e.Kind == core.Timer {
+		if limits(c.e) {
 			e.timers--
 		}
 		if c.res.Model != nil {
@@ -247,7 +247,7 @@ func (e *engine) launch(p pending) {
 		e.watch(p.s.effect, nil)
 	}
 	e.inflight++
-	if p.s.effect.Kind == core.Timer {
+	if limits(p.s.effect) {
 		e.timers++
 	}
 	if p.s.effect.Kind == core.Approval { // people are asked one thing after another, in the core's order
@@ -256,6 +256,9 @@ func (e *engine) launch(p pending) {
 	}
 	go func() { e.done <- e.act(p) }()
 }
+
+// limits says that an effect is a timer by which something else is bounded.
+func limits(e *core.Effect) bool { return e.Kind == core.Timer && e.Scope != core.ScopeRetry }
 
 // suspend ends a run in which nothing goes on any more until a person has decided.
 func (e *engine) suspend() {
@@ -313,8 +316,14 @@ func (e *engine) act(p pending) completion {
 	}
 	timer := time.NewTimer(time.Duration(c.e.Delay))
 	defer timer.Stop()
+	var drain <-chan struct{} // what is waited for is the start of something
+	if c.e.Scope == core.ScopeRetry {
+		drain = e.drain
+	}
 	select {
 	case <-timer.C:
+	case <-drain:
+		c.res.Cancelled = true
 	case <-ctx.Done():
 		c.res.Cancelled = true
 	}

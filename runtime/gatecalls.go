@@ -54,7 +54,7 @@ func (f *callFacts) approved(r *spec.ApprovalRequest) {
 	at, ok := placeIn(c.TaskID, r.Boundary)
 	j, asked := f.asks[r.Boundary]
 	if at.again > 0 {
-		before := place{at.turn, at.call, at.again - 1}.in(c.TaskID)
+		before := place{at.try, at.turn, at.call, at.again - 1}.in(c.TaskID)
 		j, asked = f.made[before], f.unsure[before] && c.Again
 	}
 	if ok && asked && c.InputDigest == j.digest {

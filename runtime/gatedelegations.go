@@ -19,8 +19,12 @@ func callerOf(id string) (string, bool) {
 	if j < 0 {
 		return "", false
 	}
-	at, ok := placeIn(id[:j], id)
-	return id[:j], ok && at.again == 0
+	task := id[:j]
+	if k := strings.LastIndex(task, "/try/"); k >= 0 && !strings.Contains(task[k+len("/try/"):], "/") {
+		task = task[:k] // it was asked for in a further attempt
+	}
+	at, ok := placeIn(task, id)
+	return task, ok && at.again == 0
 }
 
 // delegations holds each delegated run against the decision that let it, and each such decision against what came of it.

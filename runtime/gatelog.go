@@ -110,8 +110,9 @@ func (v *GateVerdict) task(t spec.TaskRecord, f *taskFacts, redacted bool) {
 	differs("estimates", f.estimated == t.Estimated)
 	differs("failed calls", f.failures() == t.ToolCalls.Failed)
 	decided := t.ToolCalls.Allowed + t.ToolCalls.Denied + t.ToolCalls.Refused + t.ToolCalls.Suspended
-	switch t.StopReason {
-	case spec.StopCompleted, spec.StopMaxTurns, spec.StopLength:
+	differs("attempts", f.attempts == t.Attempts)
+	switch {
+	case t.Attempts == 1 && (t.StopReason == spec.StopCompleted || t.StopReason == spec.StopMaxTurns || t.StopReason == spec.StopLength):
 		differs("calls that were decided", decided == f.asked)
 	default: // a turn that ended the task may have asked for calls that nobody looked at
 		differs("calls that were decided", decided <= f.asked)
@@ -206,6 +207,7 @@ type logFacts struct {
 
 type taskFacts struct {
 	status, started, ended string
+	attempts               int
 	calls                  int // model calls, with retries
 	turns                  int
 	failed                 map[string]bool // calls, by their effect: whether it failed the last time it was made
@@ -273,7 +275,9 @@ func (f *logFacts) fact(e *spec.Event) (err error) {
 		err = json.Unmarshal(e.Data, &s)
 		t := f.of(e.TaskID)
 		if t.status, t.ended = s.Status, stamp(e.At); s.Status == spec.TaskInProgress && s.StopReason == "" {
-			t.started = t.ended
+			if t.attempts++; t.attempts == 1 {
+				t.started = t.ended
+			}
 		}
 		f.delegated(e.TaskID, &s)
 	case spec.EventModelResult, spec.EventToolResult, spec.EventTree:

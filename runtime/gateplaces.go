@@ -3,19 +3,21 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-multi-agent/oma/spec"
 )
 
-// place is where in a task a call is, and so its effect: each turn's calls are judged one after another.
-type place struct{ turn, call, again int }
+// place is where in a task a call is, and so its effect: each turn's calls are judged one after another. try is which attempt
+// of the task it is in, from 2; 0: the first.
+type place struct{ try, turn, call, again int }
 
 // placeIn reads the boundary of a request about a call of a task, or about making one again.
 func placeIn(task, boundary string) (p place, ok bool) {
 	base, again, repeats := strings.Cut(boundary, "/again/")
 	if rest, found := strings.CutPrefix(base, task+"/"); found {
-		_, _ = fmt.Sscanf(rest, "%d/call/%d", &p.turn, &p.call) // what could not be read does not read back
+		_, _ = fmt.Sscanf(p.attempt(rest), "%d/call/%d", &p.turn, &p.call) // what could not be read does not read back
 	}
 	if repeats {
 		_, _ = fmt.Sscanf(again, "%d", &p.again)
@@ -23,8 +25,27 @@ func placeIn(task, boundary string) (p place, ok bool) {
 	return p, p.turn > 0 && p.call > 0 && (p.again > 0) == repeats && boundary == p.in(task)
 }
 
+// attempt reads which attempt a place is in, and gives what comes after that.
+func (p *place) attempt(rest string) string {
+	after, ok := strings.CutPrefix(rest, "try/")
+	if !ok {
+		return rest
+	}
+	n, after, _ := strings.Cut(after, "/")
+	p.try, _ = strconv.Atoi(n)
+	return after
+}
+
+// path is what the effects of an attempt of a task begin with.
+func (p place) path(task string) string {
+	if p.try == 0 {
+		return task
+	}
+	return fmt.Sprintf("%s/try/%d", task, p.try)
+}
+
 func (p place) in(task string) string {
-	id := fmt.Sprintf("%s/%d/call/%d", task, p.turn, p.call)
+	id := fmt.Sprintf("%s/%d/call/%d", p.path(task), p.turn, p.call)
 	if p.again > 0 {
 		id = fmt.Sprintf("%s/again/%d", id, p.again)
 	}
@@ -36,23 +57,23 @@ func requested(task, boundary string) (p place, ok bool) {
 	prompt, n := promptOf(boundary)
 	p, again := restarted(task, prompt)
 	if !again {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(prompt, task+"/"), "%d/model", &p.turn)
-		p.again = 0
+		p = place{}
+		_, _ = fmt.Sscanf(p.attempt(strings.TrimPrefix(prompt, task+"/")), "%d/model", &p.turn)
 	}
 	p.call = n
-	return p, p.turn > 0 && n > 0 && boundary == fmt.Sprintf("%s/permit/%d", prompt, n) && (again || prompt == fmt.Sprintf("%s/%d/model", task, p.turn))
+	return p, p.turn > 0 && n > 0 && boundary == fmt.Sprintf("%s/permit/%d", prompt, n) && (again || prompt == fmt.Sprintf("%s/%d/model", p.path(task), p.turn))
 }
 
 // restarted reads the boundary of a request about starting an external agent again.
 func restarted(task, boundary string) (p place, ok bool) {
 	if rest, found := strings.CutPrefix(boundary, task+"/"); found {
-		_, _ = fmt.Sscanf(rest, "%d/model/again/%d", &p.turn, &p.again)
+		_, _ = fmt.Sscanf(p.attempt(rest), "%d/model/again/%d", &p.turn, &p.again)
 	}
 	return p, p.again > 0 && p.turn > 0 && boundary == p.restart(task)
 }
 
 func (p place) restart(task string) string {
-	return fmt.Sprintf("%s/%d/model/again/%d", task, p.turn, p.again)
+	return fmt.Sprintf("%s/%d/model/again/%d", p.path(task), p.turn, p.again)
 }
 
 // placing is the last decision of a task that people were asked about: which of the task's calls it is of, counted from 1.
@@ -64,6 +85,9 @@ type placing struct {
 // before says whether another call of the task, the nth, can be at a place behind this one.
 func (p placing) before(at place, nth int) bool {
 	between := nth - p.nth
+	if at.try != p.at.try {
+		return at.try > p.at.try && at.call <= between
+	}
 	if at.turn == p.at.turn && at.again == p.at.again {
 		return at.call-p.at.call == between
 	}
@@ -144,7 +168,7 @@ func (v *GateVerdict) repeats(r *spec.Receipt, used map[string]*spec.DecisionRec
 			continue
 		}
 		if at, ok := restarted(a.TaskID, a.Boundary); ok && a.Scope == spec.ScopeDispatch {
-			before := place{turn: at.turn, again: at.again - 1}
+			before := place{try: at.try, turn: at.turn, again: at.again - 1}
 			if at.again >= r.Attempt || at.turn > turns[a.TaskID] || at.again > 1 && !approved[before.restart(a.TaskID)] || !outside[a.TaskID] {
 				v.broken(hintReceipt, "request %s is about an agent that cannot have been at work", a.RequestID)
 			}
@@ -155,7 +179,7 @@ func (v *GateVerdict) repeats(r *spec.Receipt, used map[string]*spec.DecisionRec
 			v.broken(hintReceipt, "request %s is about nothing that was decided", a.RequestID)
 			continue
 		}
-		first, before := place{turn: at.turn, call: at.call}, place{at.turn, at.call, at.again - 1}
+		first, before := place{try: at.try, turn: at.turn, call: at.call}, place{at.try, at.turn, at.call, at.again - 1}
 		d := asked[first.in(a.TaskID)]
 		if d == nil && at.again == 1 {
 			ran[a.TaskID]--

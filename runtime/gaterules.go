@@ -113,7 +113,9 @@ func (q *ruled) call(d *spec.DecisionRecord) {
 	if !d.Allowed() {
 		return
 	}
-	if marks = policies.NewMarks(marks, q.marked(d.TaskID)); !slices.Equal(marks, d.Marks) {
+	if now := policies.NewMarks(marks, q.marked(d.TaskID)); slices.Equal(now, d.Marks) || q.remembered(d, now, marks) {
+		marks = d.Marks
+	} else {
 		q.broken(hintReceipt, "decision %d sets other marks than its rules do", d.Seq)
 	}
 	// a delegated run gives its marks to whoever asked for it, who decides about nothing else meanwhile
@@ -123,6 +125,23 @@ func (q *ruled) call(d *spec.DecisionRecord) {
 	if d.ToolName == spec.DelegateTool {
 		q.given[d.Seq] = slices.Clone(q.marked(d.TaskID))
 	}
+}
+
+// remembered says that a decision of a task that is told what others did leaves out marks that came with that. When each of
+// them was left is in the log alone.
+func (q *ruled) remembered(d *spec.DecisionRecord, now, marks []string) bool {
+	t := q.tasks[rootTask(d.TaskID)]
+	if t == nil || t.MemoryScope != spec.MemoryAll {
+		return false
+	}
+	var all []string
+	for _, m := range q.marks {
+		all = append(all, m...)
+	}
+	within := func(a, b []string) bool {
+		return !slices.ContainsFunc(a, func(m string) bool { return !slices.Contains(b, m) })
+	}
+	return within(d.Marks, now) && within(policies.NewMarks(marks, all), d.Marks)
 }
 
 // ruleOf gives the plan's rule that said something of a call. nil: it has none that did.

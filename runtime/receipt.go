@@ -173,7 +173,7 @@ func (r *Runner) record(t *core.TaskOutcome) spec.TaskRecord {
 		Cause: clip(r.mask(t.Cause), 256), ErrorInfo: r.errorInfo(t.Err), Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
 		Estimated: t.Estimated, ToolCalls: t.ToolCalls, Provider: a.Provider, Models: t.Models}
 	if t.StartedAt > 0 {
-		tr.Attempts, tr.DurationMs = 1, t.EndedAt-t.StartedAt
+		tr.Attempts, tr.DurationMs = t.Attempts, t.EndedAt-t.StartedAt
 	}
 	if cost := t.Cost; t.Priced || t.StartedAt == 0 {
 		tr.Cost = &cost

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -254,8 +255,16 @@ func TestAPastThatDoesNotFit(t *testing.T) {
 	for name, change := range map[string]func(*spec.Plan){
 		"another goal":   func(p *spec.Plan) { p.Tasks[0].Description = "do something else" },
 		"another prompt": func(p *spec.Plan) { p.Agents[1].SystemPrompt = "x" },
-		"another task":   func(p *spec.Plan) { p.Tasks[0].ID = "other" },
-		"another plan":   func(p *spec.Plan) { p.Digest = "sha256:0" },
+		"another task": func(p *spec.Plan) {
+			was := p.Tasks[0].ID
+			p.Tasks[0].ID = "other"
+			for i := range p.Tasks {
+				if k := slices.Index(p.Tasks[i].DependsOn, was); k >= 0 {
+					p.Tasks[i].DependsOn[k] = "other"
+				}
+			}
+		},
+		"another plan": func(p *spec.Plan) { p.Digest = "sha256:0" },
 	} {
 		past, err := ReadPast(strings.NewReader(strings.Join(lines[:20], "")))
 		if err != nil {

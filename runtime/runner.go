@@ -124,8 +124,8 @@ func New(plan *spec.Plan, o Options) (*Runner, error) {
 	if r.o.Known, err = beside(o.Known, ToolsOf(plan)); err != nil {
 		return nil, err
 	}
-	if plan.Delegation != nil && plan.Approvals != nil && len(plan.Approvals.Dispatch) > 0 {
-		return nil, fmt.Errorf("%w: its agents may delegate past the rules of approvals.dispatch", ErrStale)
+	if err := sound(plan); err != nil {
+		return nil, err
 	}
 	if r.rules, err = rulesOf(plan, r.o.Known); err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (r *Runner) Run(ctx context.Context) (*Result, error) {
 		}
 	}
 	err = e.run(func(f core.Flow) {
-		out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers, Redact: forget})
+		out = core.Run(f, core.Input{Plan: r.plan, Budgets: r.budgets, Answers: answers, Redact: forget, Seed: r.o.RunID})
 	})
 	if err != nil {
 		return nil, errors.Join(err, r.o.Journal.Close())

@@ -50,7 +50,7 @@ func (c *compiler) order(g *spec.Governance, at spec.Path) {
 }
 
 func (c *compiler) independence(g *spec.Governance, at spec.Path) {
-	if g.GovernanceIntent == spec.IntentRequired && len(g.RequiredRoles) > 1 && g.RequiredOrder == nil && !g.Independence.Parallel {
+	if len(c.team.Tasks) == 0 && g.GovernanceIntent == spec.IntentRequired && len(g.RequiredRoles) > 1 && g.RequiredOrder == nil && !g.Independence.Parallel {
 		c.diags.Errorf("governance-unsatisfiable", at, "%d required roles without an order leave no dependency between them, so independent review can never be observed",
 			len(g.RequiredRoles)).Hint = "add requiredOrder, or independence: {parallel: true} if they must not see each other's output"
 	}
@@ -102,16 +102,19 @@ func (c *compiler) topology() {
 	switch {
 	case c.o.Agent != "":
 		c.single(c.o.Agent, "override", "one agent was asked for by name")
+	case len(c.team.Tasks) > 0:
+		c.graph()
 	case c.team.Mode == "single" && len(c.team.Agents) == 1:
 		c.single(c.team.Agents[0].Name, "override", "mode is single")
 	case c.team.Mode == "single":
-		c.diags.Errorf("needs-topology", "mode", "mode single with %d agents does not say which one", len(c.team.Agents)).Hint = "give --agent NAME; " + spec.DidYouMean("", c.agentNames())
+		name, why := c.selected()
+		c.single(name, "override", "mode is single, and "+why)
 	case declared:
 		c.roles(g)
 	case len(c.team.Agents) == 1:
 		c.single(c.team.Agents[0].Name, "policy", "the team has one agent")
 	default:
-		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare governance with requiredRoles, or give --agent NAME"
+		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare tasks, or governance with requiredRoles, or give --agent NAME"
 	}
 }
 

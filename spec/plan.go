@@ -121,6 +121,9 @@ type PlanAgent struct {
 	// SystemPrompt is the text itself, also when it came from a file.
 	SystemPrompt string `json:"systemPrompt"`
 
+	// Capabilities are tags that tasks may require, sorted.
+	Capabilities []string `json:"capabilities,omitempty"`
+
 	Tools   []Grant   `json:"tools"`
 	Removed []Removal `json:"removed,omitempty"`
 	// Credentials say where those that its own tools get are, never what they are.
@@ -184,6 +187,17 @@ type PlanTask struct {
 	Role        string   `json:"role,omitempty"` // the required role it fills; empty: none
 	DependsOn   []string `json:"dependsOn,omitempty"`
 	Status      string   `json:"status"` // pending
+	// Label is the role that the team file gives the task. It is a word for people, and meets nothing.
+	Label string `json:"label,omitempty"`
+	// AssignedBy says how the assignee was chosen. Empty: it was declared.
+	AssignedBy        string                     `json:"assignedBy,omitempty"`
+	MemoryScope       string                     `json:"memoryScope,omitempty"`       // empty: dependencies
+	DependencyPayload string                     `json:"dependencyPayload,omitempty"` // empty: output
+	Priority          string                     `json:"priority,omitempty"`          // empty: normal
+	Metadata          map[string]json.RawMessage `json:"metadata,omitempty"`
+	MaxRetries        int                        `json:"maxRetries,omitempty"`
+	RetryDelay        Duration                   `json:"retryDelay,omitempty"`
+	RetryBackoff      float64                    `json:"retryBackoff,omitempty"`
 }
 
 // PlanGates are all rules in force.

@@ -19,11 +19,13 @@ type Team struct {
 	// MCPServers are servers of tools, by name. What they offer is pinned by the lock beside the team file.
 	MCPServers map[string]MCPServer `json:"mcpServers,omitempty"`
 	Agents     []Agent              `json:"agents"`
-	Mode       string               `json:"mode,omitempty"` // auto (default) or single
-	Governance *Governance          `json:"governance,omitempty"`
-	Budgets    Budgets              `json:"budgets,omitzero"`
-	Scheduling Scheduling           `json:"scheduling,omitzero"`
-	Delegation *Delegation          `json:"delegation,omitempty"` // nil: the defaults
+	// Tasks are a graph of tasks of the team's own. Empty: the declaration, or the one agent, says what is done.
+	Tasks      []Task      `json:"tasks,omitempty"`
+	Mode       string      `json:"mode,omitempty"` // auto (default) or single
+	Governance *Governance `json:"governance,omitempty"`
+	Budgets    Budgets     `json:"budgets,omitzero"`
+	Scheduling Scheduling  `json:"scheduling,omitzero"`
+	Delegation *Delegation `json:"delegation,omitempty"` // nil: the defaults
 	// SharedMemory keeps what tasks and delegated runs came to, under the name of who did it. nil: off.
 	SharedMemory *SharedMemory `json:"sharedMemory,omitempty"`
 	Gates        *Gates        `json:"gates,omitempty"`
@@ -112,6 +114,8 @@ type Agent struct {
 	MCPServers *[]string `json:"mcpServers,omitempty"`
 	// Credentials are what its own tools may be given, by name. Nobody else gets them.
 	Credentials map[string]SecretRef `json:"credentials,omitempty"`
+	// Capabilities are tags that tasks may require.
+	Capabilities []string `json:"capabilities,omitempty"`
 	// Cwd is the folder file tools work in, relative to the team file. Empty: defaults.cwd, else .agent-workspace
 	// under the folder oma runs in.
 	Cwd         string `json:"cwd,omitempty"`
@@ -198,6 +202,16 @@ type Budgets struct {
 // Scheduling bounds what runs at once.
 type Scheduling struct {
 	MaxConcurrency int `json:"maxConcurrency,omitempty"` // tasks; 0: 5
+	// Strategy chooses agents for tasks that name none: dependency-first (default), round-robin, least-busy,
+	// capability-match or composite.
+	Strategy string   `json:"strategy,omitempty"`
+	Weights  *Weights `json:"weights,omitempty"` // of composite. nil: 0.7 and 0.3
+}
+
+// Weights are how much an agent's fit and its load count. They are not negative, and not both 0.
+type Weights struct {
+	Fit  float64 `json:"fit"`
+	Load float64 `json:"load"`
 }
 
 // Release holds what must be true of the results before they may be released.

@@ -84,7 +84,9 @@ func (a *app) showPlan(path string, f *teamFlags, output, out, failOn string) er
 // planText shows a plan to a person.
 func planText(w io.Writer, p *spec.Plan) {
 	fmt.Fprintf(w, "plan %s of team %s\n", p.Digest, p.Team.Name)
-	fmt.Fprintf(w, "  goal        %s\n", escape(cutLine(p.Goal)))
+	if p.Goal != "" {
+		fmt.Fprintf(w, "  goal        %s\n", escape(cutLine(p.Goal)))
+	}
 	fmt.Fprintf(w, "  topology    %s (%s)\n", p.RoutingDecision.Mode, p.RoutingDecision.Source)
 	fmt.Fprintf(w, "  governance  %s\n", governanceText(p.Governance))
 	fmt.Fprintf(w, "  budgets     %s\n", budgetsText(p.Budgets))
@@ -93,12 +95,8 @@ func planText(w io.Writer, p *spec.Plan) {
 		fmt.Fprintf(w, "  flag        %s\n", f)
 	}
 	fmt.Fprintln(w, "\ntasks")
-	for _, t := range p.Tasks {
-		after := ""
-		if len(t.DependsOn) > 0 {
-			after = "  after " + strings.Join(t.DependsOn, ", ")
-		}
-		fmt.Fprintf(w, "  %-20s %s%s\n", t.ID, t.Assignee, after)
+	for i := range p.Tasks {
+		taskLine(w, &p.Tasks[i])
 	}
 	fmt.Fprintln(w, "\nagents")
 	for _, ag := range p.Agents {
@@ -240,6 +238,35 @@ func enforcementText(w io.Writer, all []spec.Control) {
 			fmt.Fprintf(w, "  %-16s %-12s %-16s %s\n", c.Agent, c.Control, c.Level, c.Mechanism)
 		}
 	}
+}
+
+// taskLine shows a task: who does it, after which others, and what is said of it beside.
+func taskLine(w io.Writer, t *spec.PlanTask) {
+	after := ""
+	if len(t.DependsOn) > 0 {
+		after = "  after " + strings.Join(t.DependsOn, ", ")
+	}
+	fmt.Fprintf(w, "  %-20s %s%s\n", t.ID, t.Assignee, after)
+	retries := ""
+	if t.MaxRetries > 0 {
+		retries = fmt.Sprintf("%d retries", t.MaxRetries)
+	}
+	said := joined("  ", phrase("chosen by", t.AssignedBy), phrase("label", t.Label), phrase("priority", t.Priority), phrase("is told", t.MemoryScope),
+		phrase("is handed", t.DependencyPayload), retries)
+	if strings.HasPrefix(t.ID, "task-") { // a title that the team gave it
+		said = joined("  ", t.Title, said)
+	}
+	if said != "" {
+		fmt.Fprintf(w, "    %s\n", escape(cutLine(said)))
+	}
+}
+
+// phrase is a word and what it is of. Nothing of nothing.
+func phrase(word, of string) string {
+	if of == "" {
+		return ""
+	}
+	return word + " " + of
 }
 
 // named is a name that a team file gives, where another line would pass for one of the program's.

@@ -142,6 +142,11 @@ func (p *progress) status(e *core.Effect, res *core.Result) {
 	}
 	switch s.Status {
 	case spec.TaskInProgress:
+		if t := p.tasks[e.TaskID]; s.Attempt > 1 && t != nil {
+			p.line("%s: attempt %d, after: %s", e.AgentName, s.Attempt, firstLine(s.Cause))
+			t.counted, t.bytes = 0, 0 // a new conversation
+			break
+		}
 		p.tasks[e.TaskID] = &taskProgress{agent: e.AgentName, start: res.At, outside: p.outside[e.AgentName]}
 		p.order = append(p.order, e.TaskID)
 		if s.Caller != "" {

@@ -81,6 +81,12 @@ type controls []string
 
 func (c *controls) Set(list string) error {
 	for _, name := range strings.Split(list, ",") {
+		switch name { // other words for them
+		case "gate":
+			name = "gates"
+		case "sandbox":
+			name = "containment"
+		}
 		if !slices.Contains(runtime.Controls(), name) {
 			return fmt.Errorf("no control is called %q: %s", name, spec.DidYouMean(name, runtime.Controls()))
 		}

@@ -28,6 +28,8 @@ type worker struct {
 	fresh     int                // messages before this index have been compressed or looked at
 	seen      map[string]bool    // files read
 	history   []spec.HistoryCall // every call that reached the gate, as it was judged
+	path      string             // before the names of its effects: the task's id, and which attempt it is
+	turns     int                // that earlier attempts took
 	caller    *worker            // whose delegate this one is. nil: the task is its own
 	chain     []string           // the agents that delegated to each other down to this one, itself included
 	running   int                // calls of the turn that are being made
@@ -37,10 +39,11 @@ type worker struct {
 // work runs one task to its end.
 func (r *run) work(f Flow, t *task) {
 	w := r.worker(t)
-	if !r.dispatched(f, t) {
+	if !r.dispatched(f, t) || !w.briefed(f) {
 		return
 	}
-	w.work(f)
+	for w.work(f); w.retries(f); w.work(f) {
+	}
 	if t.Status == spec.TaskCompleted {
 		r.keep(f, t.Task.ID, spec.MemoryEntry{Key: fmt.Sprintf("%s/task:%s:result", w.agent.Name, t.Task.ID), Agent: w.agent.Name, Success: true}, t)
 	}
@@ -52,11 +55,14 @@ func (r *run) work(f Flow, t *task) {
 func (w *worker) work(f Flow) {
 	r, t := w.run, w.t
 	t.Status = spec.TaskInProgress
-	r.note(f, t)
-	t.StartedAt = r.now
+	t.Attempts++
+	r.begun(f, w)
+	if t.StartedAt == 0 {
+		t.StartedAt = r.now
+	}
 	if t.Task.Role != "" {
 		r.ledger.Release(t.Task.Role)
-		if w.agent.Acts() {
+		if w.agent.Acts() && t.Attempts == 1 {
 			r.tree(f, t, t.Task.ID)
 		}
 	}
@@ -78,14 +84,16 @@ func (r *run) worker(t *task) *worker {
 	for _, id := range t.Task.DependsOn {
 		w.mark(r.byID(id).Marks)
 	}
-	w.say(spec.Message{Role: spec.RoleUser, Text: r.prompt(t)})
+	if t.Task.MemoryScope == spec.MemoryAll {
+		w.mark(r.memory.marks)
+	}
 	return w
 }
 
 // fresh is a task's agent before it was told anything. What it uses counts in the ledger too.
 func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 	a := r.agents[t.Task.Assignee]
-	w := &worker{run: r, t: t, agent: a, ledger: ledger}
+	w := &worker{run: r, t: t, agent: a, ledger: ledger, path: t.Task.ID}
 	if a.MaxTokenBudget > 0 {
 		w.ledger = ledger.Child(a.MaxTokenBudget)
 	}
@@ -93,11 +101,19 @@ func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 	t.Priced = t.Priced || w.billed()
 	for _, g := range a.Tools {
 		w.tools = append(w.tools, g.ToolInfo)
-		w.bytes += int64(len(g.Name) + len(g.Description) + len(g.InputSchema))
 	}
-	w.bytes += int64(len(a.SystemPrompt))
-	w.digest = canon.Digest("request", []byte(a.Name+"\x00"+a.Provider+"\x00"+a.Model+"\x00"+a.SystemPrompt))
+	w.opened()
 	return w
+}
+
+// opened begins a conversation.
+func (w *worker) opened() {
+	a := w.agent
+	w.messages, w.bytes, w.fresh, w.corrected, w.timedOut, w.seen = nil, int64(len(a.SystemPrompt)), 0, false, false, nil
+	for _, t := range w.tools {
+		w.bytes += int64(len(t.Name) + len(t.Description) + len(t.InputSchema))
+	}
+	w.digest = canon.Digest("request", []byte(a.Name+"\x00"+a.Provider+"\x00"+a.Model+"\x00"+a.SystemPrompt))
 }
 
 // mark adds marks to the task. They never go away.
@@ -123,8 +139,8 @@ func (w *worker) timeout(f Flow) (Flow, func()) {
 	}
 	inner, cancel := f.WithCancel()
 	timer, stop := f.WithCancel()
-	timer.Go(w.t.Task.ID+"/timeout", func(f Flow) {
-		res := f.Do(&Effect{Kind: Timer, ID: w.t.Task.ID + "/timeout", TaskID: w.t.Task.ID, Delay: w.agent.Timeout})
+	timer.Go(w.path+"/timeout", func(f Flow) {
+		res := f.Do(&Effect{Kind: Timer, ID: w.path + "/timeout", TaskID: w.t.Task.ID, Delay: w.agent.Timeout})
 		if !res.Cancelled {
 			w.clock(res)
 			w.timedOut = true
@@ -181,8 +197,8 @@ func (w *worker) over() bool {
 
 // ask makes one model call and settles it. nil: the task has ended.
 func (w *worker) ask(f Flow, turn int, hold policies.Hold) *spec.ModelResponse {
-	w.t.Turns = turn
-	call := Effect{Kind: ModelCall, ID: fmt.Sprintf("%s/%d/model", w.t.Task.ID, turn), TaskID: w.t.Task.ID, AgentName: w.agent.Name, Timeout: w.agent.CallTimeout,
+	w.t.Turns = w.turns + turn
+	call := Effect{Kind: ModelCall, ID: fmt.Sprintf("%s/%d/model", w.path, turn), TaskID: w.t.Task.ID, AgentName: w.agent.Name, Timeout: w.agent.CallTimeout,
 		Digest: canon.Digest("request", fmt.Appendf(nil, "%s %d", w.digest, hold.Output)),
 		Request: &spec.ModelRequest{AgentName: w.agent.Name, TaskTitle: w.t.Task.Title, Turn: turn, Model: w.agent.Model,
 			System: w.agent.SystemPrompt, Messages: slices.Clip(w.messages), Tools: w.tools,

@@ -26,7 +26,7 @@ func (w *worker) calls(f Flow, turn int, calls []spec.ToolCall) {
 			answers[i].Text = "not run: nobody has approved a call before it yet"
 			continue
 		}
-		p := &pending{index: i, id: fmt.Sprintf("%s/%d/call/%d", w.t.Task.ID, turn, i+1), call: c}
+		p := &pending{index: i, id: fmt.Sprintf("%s/%d/call/%d", w.path, turn, i+1), call: c}
 		w.judge(f, p)
 		switch j := p.judged; {
 		case j.Allowed():

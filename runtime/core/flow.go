@@ -89,6 +89,8 @@ type TaskStatus struct {
 	Status     string          `json:"status"`
 	StopReason spec.StopReason `json:"stopReason,omitempty"`
 	Cause      string          `json:"cause,omitempty"`
+	// Attempt counts those of a task that has begun again, from 2, after Cause. 0: it is the first.
+	Attempt int `json:"attempt,omitempty"`
 	// Caller is the agent that a delegated run works for. Empty: it is a task.
 	Caller string `json:"caller,omitempty"`
 }

@@ -34,7 +34,8 @@ type TaskOutcome struct {
 	Err        *spec.ErrorInfo
 	StartedAt  int64 // 0: it never started
 	EndedAt    int64
-	Turns      int
+	Attempts   int // that began
+	Turns      int // of all attempts
 	ModelCalls int
 	Tokens     spec.Usage
 	Estimated  bool

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/spec"
@@ -11,6 +13,8 @@ import (
 type Input struct {
 	Plan    *spec.Plan
 	Budgets spec.Budgets // the ceilings in force: the plan's, narrowed
+	// Seed makes the waits before further attempts differ from run to run: the run's id.
+	Seed string
 	// Redact is what the shared memory takes out of texts. nil: nothing.
 	Redact func(string) string
 	// Answers checks final answers, by agent. An agent without an output schema has none.
@@ -27,7 +31,8 @@ type run struct {
 	ledger *policies.Ledger
 	agents map[string]*spec.PlanAgent
 	tasks  []*task
-	lent   []*task        // delegated runs
+	lent   []*task // delegated runs
+	memory memory
 	index  map[string]int // of tasks, by id
 
 	confirms bool // consequential calls need a confirmation
@@ -135,17 +140,16 @@ func (r *run) halt(why string) {
 
 // schedule starts each task when its own dependencies have completed, never more at once than the plan allows.
 func (r *run) schedule(root, flow Flow) {
-	var ready []int
-	for i, t := range r.tasks {
+	var ready ready
+	for _, t := range r.tasks {
 		if t.waits == 0 {
-			ready = append(ready, i)
+			ready.add(t)
 		}
 	}
 	started := 0
 	for {
-		for len(ready) > 0 && r.vacant() && r.admit() {
-			t := r.tasks[ready[0]]
-			ready = ready[1:]
+		for ready.n > 0 && r.vacant() && r.admit() {
+			t := ready.take()
 			started++
 			r.working++
 			flow.Go(t.Task.ID, func(f Flow) {
@@ -157,12 +161,12 @@ func (r *run) schedule(root, flow Flow) {
 		if started == 0 {
 			break
 		}
-		root.Await(func() bool { return len(r.finished) > 0 || len(ready) > 0 && r.stop == "" && r.vacant() })
+		root.Await(func() bool { return len(r.finished) > 0 || ready.n > 0 && r.stop == "" && r.vacant() })
 		done := r.finished
 		r.finished = nil
 		for _, i := range done {
 			started--
-			ready = r.settle(root, i, ready)
+			r.settle(root, i, &ready)
 		}
 	}
 	for _, t := range r.tasks {
@@ -192,7 +196,7 @@ func (r *run) admit() bool {
 }
 
 // settle frees the tasks that waited for this one, or skips them, transitively and without recursion.
-func (r *run) settle(root Flow, i int, ready []int) []int {
+func (r *run) settle(root Flow, i int, ready *ready) {
 	r.tasks[i].settled = true
 	queue := []int{i}
 	for len(queue) > 0 {
@@ -207,12 +211,36 @@ func (r *run) settle(root Flow, i int, ready []int) []int {
 				queue = append(queue, n)
 			default:
 				if next.waits--; next.waits == 0 {
-					ready = append(ready, n)
+					ready.add(next)
 				}
 			}
 		}
 	}
-	return ready
+}
+
+// ready are the tasks that could start: those of a higher priority first, and of one priority in the order in which they
+// came to be.
+type ready struct {
+	n      int
+	queues [4][]*task // by the place in spec.Priorities
+}
+
+func (q *ready) add(t *task) {
+	p := max(slices.Index(spec.Priorities, cmp.Or(t.Task.Priority, "normal")), 0)
+	q.queues[p] = append(q.queues[p], t)
+	q.n++
+}
+
+// take gives the next task. There is one.
+func (q *ready) take() *task {
+	p := len(q.queues) - 1
+	for len(q.queues[p]) == 0 {
+		p--
+	}
+	t := q.queues[p][0]
+	q.queues[p] = q.queues[p][1:]
+	q.n--
+	return t
 }
 
 func (r *run) skip(root Flow, t *task, cause string) {

@@ -13,6 +13,7 @@ func agent() *part {
 		"provider":     always(Widened, "another provider is asked, and sees all that the agent does"),
 		"model":        changed("another model works", "model", "agents"),
 		"systemPrompt": changed("the prompt is another text"),
+		"capabilities": {each: changed(""), added: changes("is a further capability, by which tasks may be given to it"), removed: changes("is no longer a capability")},
 		"tools":        {each: grant(), by: []string{"name"}, added: toolNew, removed: toolGone, reads: []string{"tools", "agents"}},
 		"removed":      {each: &part{of: map[string]*part{"name": changed(""), "removedBy": changed("is taken away by another step")}}, by: []string{"name"}, added: changes("is taken away"), removed: changes("is no longer taken away: it was not given, or it is now")},
 		"credentials":  {each: always(Widened, "the credential comes from elsewhere"), added: widens("is a new credential"), removed: narrows("is no longer a credential")},
