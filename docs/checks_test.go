@@ -19,6 +19,9 @@ import (
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
 
+// ofReference are codes that carry over letter for letter.
+var ofReference = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`)
+
 // reporters are the functions that take a diagnostic's code, by folder, and which argument it is.
 var reporters = map[string]map[string]int{
 	"loader":           {"Errorf": 0, "Warnf": 0, "Notef": 0, "problem": 0, "refuse": 2, "complain": 2, "report": 2, "abandon": 2},
@@ -116,9 +119,6 @@ func add(found map[string]bool, e ast.Expr) {
 		found[s] = true
 	}
 }
-
-// ofReference are codes that the reference has too, letter for letter.
-var ofReference = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`)
 
 // kind adds the codes of one kind of finding, which rules and release requirements share.
 func kind(found map[string]bool, e ast.Expr) {

@@ -49,7 +49,7 @@ var teamSections = map[string]string{
 	"rule": "gates.rules", "ruleExamples": "rules.examples", "scheduling": "scheduling", "weights": "scheduling.weights", "task": "tasks", "requires": "tasks.requires", "delegation": "delegation", "sharedMemory": "sharedMemory", "secretRef": "providers.NAME.apiKey",
 	"historyCall": "rules.examples: history", "budgetRemaining": "rules.examples: budget",
 	"customTool": "customTools.NAME", "mcpServer": "mcpServers.NAME", "httpTool": "customTools.NAME.http", "variable": "customTools.NAME.http.headers",
-	"shellGates": "gates.shell", "shellLevel": "gates.shell.levels", "approvals": "approvals", "reviewer": "approvals.reviewers", "backend": "agents.backend", "shellExecutor": "shellExecutor",
+	"shellGates": "gates.shell", "shellLevel": "gates.shell.levels", "approvals": "approvals", "reviewer": "approvals.reviewers", "backend": "agents.backend", "shellExecutor": "shellExecutor", "egressPolicy": "egressPolicy",
 }
 
 // TestTeamTables holds the tables of team-file.md against the schema, both ways: every key has one row, in the section of

@@ -116,6 +116,9 @@ func (b *bounds) hold(p *spec.Policy) {
 		b.provider(p, name)
 	}
 	b.reach(p)
+	if plain(narrowEgress(b.plan.EgressPolicy, l)) != plain(b.plan.EgressPolicy) {
+		b.diags.Errorf("policy-origin", "egressPolicy", "policy %q lets models be asked at fewer origins than the plan (limits.origins)", p.Name)
+	}
 	for _, name := range sortedKeys(b.plan.CustomTools) {
 		b.tool(p, name)
 	}

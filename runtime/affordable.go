@@ -127,7 +127,7 @@ func Unaffordable(p *spec.Plan) (string, bool) {
 }
 
 // The controls of the enforcement map.
-var controls = []string{"grants", "gates", "containment", "budget", "evidence", "secrets"}
+var controls = []string{"grants", "gates", "containment", "budget", "evidence", "secrets", "egress"}
 
 // Controls gives the names that --require-enforced takes.
 func Controls() []string { return slices.Clone(controls) }
@@ -180,6 +180,7 @@ func enforcement(p *spec.Plan) []spec.Control {
 		default:
 			add("budget", spec.Enforced, "reserved before each model call and settled after it")
 		}
+		egressControl(p, &a, add)
 	}
 	return out
 }
@@ -218,6 +219,7 @@ func external(p *spec.Plan, a *spec.PlanAgent, add func(control, level, mechanis
 	} else {
 		add("budget", spec.NotEnforceable, "a program reports no usage")
 	}
+	add("egress", spec.NotEnforceable, "a program asks whom it wants")
 }
 
 // served says it of what is done for an external agent, which comes before what it does with its own hands.

@@ -65,6 +65,7 @@ func Compile(b *spec.Bundle, o CompileOptions) (*spec.Plan, spec.Diagnostics) {
 	c.topology()
 	c.delegation()
 	c.lower()
+	c.egress()
 	c.gates()
 	c.approvals()
 	c.release()

@@ -36,6 +36,7 @@ func Effective(b *spec.Bundle, p *spec.Plan, o CompileOptions, ceilings spec.Bud
 	e.table("scheduling", members(p.Scheduling), members(b.Team.Scheduling), "scheduling")
 	e.budgets(ceilings)
 	e.governance()
+	e.egress()
 	for _, name := range sortedKeys(p.Providers) {
 		e.provider(name)
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -95,6 +96,9 @@ func origin(address string) (string, bool) {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	own, ok := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	if strings.Contains(host, ":") {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			host = addr.String() // one address can be written in many ways
+		}
 		host = "[" + host + "]"
 	}
 	if port != "" && port != own {

@@ -246,7 +246,7 @@ func totals(p *spec.Plan, decisions []spec.DecisionRecord) ([]spec.RuleTotal, in
 
 // status is the run's own outcome. Of several, a log that failed comes first, then a used-up ceiling, time, cancellation.
 func (r *Runner) status(rec *spec.Receipt, out *core.Outcome, broke error) {
-	timedOut, failed := firstTask(rec, spec.StopTimeout), firstTask(rec, "")
+	timedOut, failed, forbidden := firstTask(rec, spec.StopTimeout), firstTask(rec, ""), firstForbidden(rec)
 	switch ceiling := rec.Budgets.Exhausted; {
 	case broke != nil:
 		r.ends(rec, spec.StatusError, "the run's log failed: "+broke.Error(), &spec.ErrorInfo{Kind: "store"})
@@ -265,6 +265,8 @@ func (r *Runner) status(rec *spec.Receipt, out *core.Outcome, broke error) {
 		r.ends(rec, spec.StatusRejected, unconfirmed, nil)
 	case out.Denied:
 		r.ends(rec, spec.StatusRejected, "Consequential tool confirmation rejected.", nil)
+	case forbidden != nil:
+		r.ends(rec, spec.StatusRejected, forbidden.Assignee+": "+forbidden.Cause, forbidden.ErrorInfo)
 	case failed != nil:
 		r.ends(rec, spec.StatusError, failed.Assignee+": "+failed.Cause, failed.ErrorInfo)
 	case len(rec.Tasks) == 0 || slices.ContainsFunc(rec.Tasks, func(t spec.TaskRecord) bool { return t.Status != spec.TaskCompleted }):
@@ -292,6 +294,17 @@ func firstTask(rec *spec.Receipt, reason spec.StopReason) *spec.TaskRecord {
 		}
 	}
 	return nil
+}
+
+// firstForbidden gives the first task that an egress policy ended, or nil.
+func firstForbidden(rec *spec.Receipt) *spec.TaskRecord {
+	i := slices.IndexFunc(rec.Tasks, func(t spec.TaskRecord) bool {
+		return t.Status == spec.TaskFailed && t.ErrorInfo != nil && t.ErrorInfo.Kind == KindEgress
+	})
+	if i < 0 {
+		return nil
+	}
+	return &rec.Tasks[i]
 }
 
 func (r *Runner) ends(rec *spec.Receipt, code, message string, info *spec.ErrorInfo) {

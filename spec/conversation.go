@@ -131,7 +131,7 @@ type ToolResult struct {
 
 // ErrorInfo says what went wrong, in the reference's terms.
 type ErrorInfo struct {
-	Kind       string `json:"kind"` // provider, tool, framework, validation, timeout, cancellation, budget, store, unknown
+	Kind       string `json:"kind"` // provider, tool, framework, validation, timeout, cancellation, budget, egress, store, unknown
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"` // redacted, at most 1024 runes
 	Retryable  bool   `json:"retryable"`

@@ -39,7 +39,9 @@ type Plan struct {
 	Release    []Requirement            `json:"release,omitempty"`
 	Approvals  *PlanApprovals           `json:"approvals,omitempty"` // nil: undeclared
 	Budgets    Budgets                  `json:"budgets"`
-	Scheduling Scheduling               `json:"scheduling"`
+	// EgressPolicy is the team's, narrowed by policies above it, its origins in one form and sorted. nil: none.
+	EgressPolicy *EgressPolicy `json:"egressPolicy,omitempty"`
+	Scheduling   Scheduling    `json:"scheduling"`
 	// Delegation is there where some agent at work may delegate, with its depth. nil: none may.
 	Delegation   *Delegation   `json:"delegation,omitempty"`
 	SharedMemory *SharedMemory `json:"sharedMemory,omitempty"` // nil: off

@@ -31,6 +31,8 @@ type Team struct {
 	Gates        *Gates        `json:"gates,omitempty"`
 	Release      Release       `json:"release,omitzero"`
 	Approvals    *Approvals    `json:"approvals,omitempty"`
+	// EgressPolicy bounds where models are asked. nil: wherever their providers say.
+	EgressPolicy *EgressPolicy `json:"egressPolicy,omitempty"`
 }
 
 // Input is a named text that goal may use as ${inputs.NAME}. Without a default it must be given.
@@ -197,6 +199,13 @@ type Budgets struct {
 	MaxDuration    Duration `json:"maxDuration,omitempty"`    // wall clock
 	// ReserveForRequired keeps a share of the token ceiling back for required roles that have not started.
 	ReserveForRequired bool `json:"reserveForRequired,omitempty"`
+}
+
+// EgressPolicy bounds where models are asked, and nothing else: tools, servers and programs ask whom they want. What is set
+// holds together. One with neither lets nothing through.
+type EgressPolicy struct {
+	Offline bool      `json:"offline,omitempty"` // loopback addresses alone
+	Allow   *[]string `json:"allow,omitempty"`   // origins, as scheme://host[:port]; nil: any; empty: none
 }
 
 // Scheduling bounds what runs at once.

@@ -14,7 +14,7 @@ func TestCompletion(t *testing.T) {
 		{"run --fail-on ", "denied :4"},
 		{"run ", "yaml yml json :8"},
 		{"plan --fail-on ", "unaffordable :4"},
-		{"plan --require-enforced ", "grants gates containment budget evidence secrets :4"},
+		{"plan --require-enforced ", "grants gates containment budget evidence secrets egress :4"},
 		{"gate --format ", "text json junit github :4"},
 		{"gate -o ", "text json junit github :4"},
 		{"gate ", "json :8"},

@@ -90,6 +90,9 @@ func planText(w io.Writer, p *spec.Plan) {
 	fmt.Fprintf(w, "  topology    %s (%s)\n", p.RoutingDecision.Mode, p.RoutingDecision.Source)
 	fmt.Fprintf(w, "  governance  %s\n", governanceText(p.Governance))
 	fmt.Fprintf(w, "  budgets     %s\n", budgetsText(p.Budgets))
+	if p.EgressPolicy != nil {
+		fmt.Fprintf(w, "  egress      model calls to %s alone\n", escape(runtime.EgressText(p.EgressPolicy)))
+	}
 	fmt.Fprintf(w, "  worst case  %s\n", worstText(p.WorstCase))
 	for _, f := range p.Flags {
 		fmt.Fprintf(w, "  flag        %s\n", f)

@@ -175,12 +175,12 @@ func reseal(doc map[string]any) error {
 	return err
 }
 
-// mockserver starts a server that stands for a provider of models: mockserver VAR STATUS. Its address goes to the
+// mockserver starts a server that stands for a provider of models: mockserver VAR STATUS [LOCATION]. Its address goes to the
 // variable VAR. With a status of 400 and above it sends back the key and the address it was asked with, as some servers
 // do; with 200 it answers "done". Every request is a line of the file VAR.log.
 func mockserver(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: mockserver VAR STATUS")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: mockserver VAR STATUS [LOCATION]")
 	}
 	status, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -192,6 +192,9 @@ func mockserver(ts *testscript.TestScript, neg bool, args []string) {
 			f.Close()
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if len(args) == 3 {
+			w.Header().Set("Location", args[2])
+		}
 		w.WriteHeader(status)
 		var body any
 		if status >= 400 {

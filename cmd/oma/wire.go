@@ -97,7 +97,7 @@ func (w *wiring) model(name string) (runtime.Model, error) {
 
 func (w *wiring) openai(name string, p spec.Provider) runtime.Model {
 	return openai.New(openai.Options{Name: name, BaseURL: runtime.BaseURL(p), APIKey: w.keys[name], Stream: p.Stream == nil || *p.Stream,
-		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + build().Version})
+		EchoReasoning: p.EchoReasoning, UserAgent: "oma/" + build().Version, Egress: w.plan.EgressPolicy})
 }
 
 // cassette gives a scripted provider what it plays: as it was read with the team, or read now for a saved plan.

@@ -33,6 +33,7 @@ const (
 // failure is a ProviderError before it is given its provider's name and loses its secrets.
 type failure struct {
 	code, message string
+	kind          string // empty: provider
 	retryable     bool
 	status        int // 0: not of the HTTP status
 	retryAfter    time.Duration
@@ -63,7 +64,7 @@ func (m *Model) provider(err error, e *endpoint, used *spec.Usage) *runtime.Prov
 	}
 	return &runtime.ProviderError{
 		Info: spec.ErrorInfo{
-			Kind:       "provider",
+			Kind:       cmp.Or(f.kind, "provider"),
 			Code:       cut(hide(f.code), 64),
 			Message:    cut(hide(strings.ToValidUTF8(f.message, "\uFFFD")), maxMessageRunes-1), // one for the ellipsis
 			Retryable:  f.retryable,
@@ -79,6 +80,12 @@ const maxMessageRunes = 1024
 
 // connectionFailure explains a request that got no response. The address is named by its host alone.
 func connectionFailure(host string, err error) error {
+	var denied *runtime.EgressError
+	if errors.As(err, &denied) {
+		f := failf(runtime.CodeEgressDenied, "%s", denied.Why)
+		f.kind = runtime.KindEgress
+		return f
+	}
 	var transport *url.Error
 	if !errors.As(err, &transport) { // the request was never sent
 		return failf(codeBadRequest, "%v", err)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/open-multi-agent/oma/runtime"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -233,6 +235,51 @@ func TestRedirectsAreRefused(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What an egress policy forbids is not asked and not tried again, and the error says so. A transport that somebody gives is no
+// way around it.
+func TestEgressIsHeld(t *testing.T) {
+	s := serve(t, whole(answer(`"content":"a"`, "stop", "")))
+	around := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		t.Error("the given transport was used")
+		return nil, io.EOF
+	})}
+	origins := []string{"https://llm.example.com"}
+	for name, o := range map[string]Options{
+		"another origin": {BaseURL: s.URL + "/v1", Egress: &spec.EgressPolicy{Allow: &origins}, HTTPClient: around},
+		"offline":        {BaseURL: "http://user:pw-0000@192.0.2.1/v1?key=secret-0000", APIKey: "secret-0000", Egress: &spec.EgressPolicy{Offline: true}, HTTPClient: around},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Name = "local"
+			_, err := New(o).Complete(t.Context(), ask())
+			var pe *runtime.ProviderError
+			if !errors.As(err, &pe) || pe.Info.Kind != "egress" || pe.Info.Code != "EGRESS_POLICY_DENIED" || pe.Info.Retryable || pe.Info.HTTPStatus != 0 {
+				t.Fatalf("error is %+v", err)
+			}
+			if !strings.Contains(pe.Info.Message, "egressPolicy") || strings.Contains(pe.Info.Message, "0000") {
+				t.Errorf("message is %q", pe.Info.Message)
+			}
+			if s.count() != 0 {
+				t.Error("the server was asked")
+			}
+		})
+	}
+	resp, err := New(Options{Name: "local", BaseURL: s.URL + "/v1", Egress: &spec.EgressPolicy{Offline: true}}).Complete(t.Context(), ask())
+	if err != nil || resp.Message.Text != "a" {
+		t.Errorf("what is allowed gives %v, %v", resp, err)
+	}
+}
+
+// A redirect is refused under a policy as without one, also where the policy would let its target be asked.
+func TestEgressFollowsNoRedirect(t *testing.T) {
+	there := serve(t, whole(answer(`"content":"a"`, "stop", "")))
+	s := serve(t, status(307, "", "Location", there.URL+"/v1/chat/completions"))
+	origins := []string{s.URL, there.URL}
+	_, err := New(Options{Name: "local", BaseURL: s.URL, Egress: &spec.EgressPolicy{Offline: true, Allow: &origins}}).Complete(t.Context(), ask())
+	if pe := providerError(t, err); pe.Info.Code != codeRedirect || there.count() != 0 {
+		t.Errorf("error is %+v, and the target was asked %d times", pe.Info, there.count())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,6 +32,8 @@ type Options struct {
 	// HTTPClient is copied; redirects are refused whatever it says. nil, or one without Transport: no proxy.
 	HTTPClient *http.Client
 	UserAgent  string // empty: the SDK's
+	// Egress bounds where requests go. Under one, HTTPClient's Transport is not used: nobody could say what it does. nil: anywhere.
+	Egress *spec.EgressPolicy
 }
 
 // Model is a runtime.Model over HTTP. It is safe for concurrent use.
@@ -95,24 +96,13 @@ func (m *Model) dial() (*endpoint, error) {
 	return e, nil
 }
 
-// maxIdleConns is how many connections wait for their next turn. Tasks that run at once share a provider; with fewer
-// than that, the others pay for a new connection and its handshake at every turn.
-const maxIdleConns = 256
-
 func (m *Model) client() *http.Client {
 	c := http.Client{}
 	if m.opts.HTTPClient != nil {
 		c = *m.opts.HTTPClient
 	}
-	if c.Transport == nil { // the default one takes its proxy from the environment
-		// No limit on the wait for an answer: models think for minutes, and ctx bounds the call.
-		c.Transport = &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 10 * time.Second,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: maxIdleConns,
-			IdleConnTimeout:     90 * time.Second,
-		}
+	if c.Transport == nil || m.opts.Egress != nil { // the default one takes its proxy from the environment
+		c.Transport = runtime.ModelTransport(m.opts.Egress)
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c

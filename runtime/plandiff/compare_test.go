@@ -314,3 +314,16 @@ func BenchmarkCompare(b *testing.B) {
 		}
 	}
 }
+
+// An egress policy without a list of origins lets models be asked anywhere, and one with an empty list nowhere.
+func TestOrigins(t *testing.T) {
+	one, two, none := []any{"https://a"}, []any{"https://a", "https://b"}, []any{}
+	for _, c := range []struct {
+		a, b any
+		want Direction
+	}{{nil, one, Narrowed}, {one, nil, Widened}, {one, two, Widened}, {two, one, Narrowed}, {one, []any{"https://b"}, Widened}, {none, one, Widened}, {one, none, Narrowed}, {nil, none, Narrowed}, {"x", one, Widened}} {
+		if got := origins(nil, c.a, c.b).Direction; got != c.want {
+			t.Errorf("%v to %v is %s, want %s", c.a, c.b, got, c.want)
+		}
+	}
+}

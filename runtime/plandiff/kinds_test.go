@@ -110,6 +110,7 @@ func planCases() []differenceCase {
 	budget := func(f func(*spec.Budgets)) func(*spec.Plan) { return func(p *spec.Plan) { f(&p.Budgets) } }
 	governed := func(f func(*spec.Governance)) func(*spec.Plan) { return func(p *spec.Plan) { f(p.Governance) } }
 	return []differenceCase{
+		{"an egress policy", func(p *spec.Plan) { p.EgressPolicy = &spec.EgressPolicy{Offline: true} }, "egressPolicy", Narrowed, Widened},
 		{"no token budget", budget(func(b *spec.Budgets) { b.MaxTokenBudget = 0 }), "budgets.maxTokenBudget", Widened, Narrowed},
 		{"a higher token budget", budget(func(b *spec.Budgets) { b.MaxTokenBudget++ }), "budgets.maxTokenBudget", Widened, Narrowed},
 		{"a higher cost budget", budget(func(b *spec.Budgets) { b.MaxCostBudget = ptr(2 * spec.Dollar) }), "budgets.maxCostBudget", Widened, Narrowed},

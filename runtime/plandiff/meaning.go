@@ -2,6 +2,7 @@ package plandiff
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/open-multi-agent/oma/spec"
 )
@@ -29,7 +30,9 @@ func plan() *part {
 		"budgets":         budgets(),
 		"scheduling": {of: map[string]*part{"maxConcurrency": ceiling("how many tasks run at once", "5"), "strategy": changed("agents are chosen in another way"),
 			"weights": changed("fit and load count otherwise")}},
-		"delegation":           {judge: delegation},
+		"delegation": {judge: delegation},
+		"egressPolicy": {of: map[string]*part{"offline": control("models are asked on this machine alone", "models are asked beyond this machine", false),
+			"allow": {judge: origins}}, added: narrows("it is bounded where models are asked"), removed: widens("models may be asked anywhere")},
 		"sharedMemory":         {of: map[string]*part{"redact": demands("is taken out of the shared memory", "is no longer taken out of the shared memory")}, added: widens("agents share a memory"), removed: narrows("agents share no memory any more")},
 		"enforcement":          {each: &part{choose: enforced}, by: []string{"agent", "control"}, agent: "agent", added: controlNew, removed: controlGone},
 		"worstCase":            changed("the worst case is another one; it is no limit"),
@@ -100,6 +103,26 @@ func cost() *part {
 		}
 		return verdict{Narrowed, "the cost budget is lowered"}
 	}}
+}
+
+// origins compares where models may be asked: anywhere without a list.
+func origins(_ *walk, a, b any) verdict {
+	was, listed := a.([]any)
+	is, bounded := b.([]any)
+	switch {
+	case a != nil && !listed, b != nil && !bounded:
+		return unknown
+	case b == nil:
+		return verdict{Widened, "models may be asked at any origin"}
+	case a == nil:
+		return verdict{Narrowed, "models may be asked at these origins alone"}
+	}
+	for _, origin := range is {
+		if !slices.Contains(was, origin) {
+			return verdict{Widened, "models may be asked at further origins"}
+		}
+	}
+	return verdict{Narrowed, "models may be asked at fewer origins"}
 }
 
 // delegation compares depths: none without the object, and the default without a depth.
