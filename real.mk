@@ -8,7 +8,8 @@ AIMOCK_VERSION := 1.43.0
 MCP_SERVERS_VERSION     := 2026.8.31
 MCP_CONFORMANCE_VERSION := 0.1.13
 ACP_SDK_VERSION         := 2.4.0
-# External agents that people use. They are large, so only where OMA_REAL_ACP=1 asks for them.
+# External agents that people use. They have half a gigabyte: OMA_REAL_ACP=0 does without.
+OMA_REAL_ACP            ?= 1
 OPENCODE_VERSION        := 1.18.33
 CODEX_ACP_VERSION       := 0.16.0
 # Later versions of Ollama do not build from the module alone: their C++ headers are left out of it.
@@ -16,7 +17,7 @@ OLLAMA_VERSION := v0.6.8
 # Where the server listens while the model is put into its store.
 OLLAMA_PORT    ?= 11987
 
-export OMA_REAL_DIR
+export OMA_REAL_DIR OMA_REAL_ACP
 
 aimock := $(OMA_REAL_DIR)/.aimock-$(AIMOCK_VERSION)
 ollama := $(OMA_REAL_DIR)/.ollama-$(OLLAMA_VERSION)

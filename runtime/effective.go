@@ -51,6 +51,11 @@ func Effective(b *spec.Bundle, p *spec.Plan, o CompileOptions, ceilings spec.Bud
 	for i := range p.Agents {
 		e.agent(i)
 	}
+	for i := range b.Team.Tasks {
+		if at := spec.Path("tasks").Index(i); o.Agent == "" {
+			e.table(at, members(p.Tasks[i]), members(b.Team.Tasks[i]), at)
+		}
+	}
 	e.gates()
 	e.approvals()
 	for i, r := range p.Release {

@@ -19,7 +19,7 @@ func (c *compiler) graph() {
 	find := c.titles()
 	for i := range c.team.Tasks {
 		t, at := &c.team.Tasks[i], spec.Path("tasks").Index(i)
-		p := spec.PlanTask{ID: taskID(i), Title: t.Title, Description: c.described(t, at), Assignee: t.Assignee, Status: spec.TaskPending, Label: t.Role,
+		p := spec.PlanTask{ID: taskID(i), Title: t.Title, Description: c.described(t, at), Assignee: t.Assignee, Status: spec.TaskPending, Label: t.Role, Requires: t.Requires,
 			DependencyPayload: omitDefault(t.DependencyPayload, spec.PayloadOutput), MemoryScope: omitDefault(t.MemoryScope, spec.MemoryDependencies),
 			Priority: omitDefault(t.Priority, "normal"), Metadata: t.Metadata}
 		if t.MaxRetries > 0 {
@@ -182,10 +182,6 @@ func circleIn(tasks []spec.PlanTask) []int {
 
 // assignees chooses an agent for each task that names none, and holds those that are named against what their tasks require.
 func (c *compiler) assignees() {
-	agents := make([]roster.Agent, len(c.plan.Agents))
-	for i := range c.plan.Agents {
-		agents[i] = rosterOf(&c.plan.Agents[i])
-	}
 	tasks := make([]roster.Task, len(c.plan.Tasks))
 	index := make(map[string]int, len(tasks))
 	for i := range c.plan.Tasks {
@@ -194,12 +190,12 @@ func (c *compiler) assignees() {
 	for i := range c.plan.Tasks {
 		p, t := &c.plan.Tasks[i], &c.team.Tasks[i]
 		c.required(t.Requires, spec.Path("tasks").Index(i).Key("requires"))
-		tasks[i] = roster.Task{Subject: p.Title + "\n" + p.Description, Assignee: p.Assignee, Requires: t.Requires}
+		tasks[i] = roster.Task{Subject: subject(p), Assignee: p.Assignee, Requires: t.Requires}
 		for _, d := range p.DependsOn {
 			tasks[i].DependsOn = append(tasks[i].DependsOn, index[d])
 		}
 	}
-	for i, a := range roster.Assign(roster.Options{Strategy: c.team.Scheduling.Strategy, Weights: c.team.Scheduling.Weights}, tasks, agents) {
+	for i, a := range roster.Assign(roster.Options{Strategy: c.team.Scheduling.Strategy, Weights: c.team.Scheduling.Weights}, tasks, rosterAll(c.plan)) {
 		p, at := &c.plan.Tasks[i], spec.Path("tasks").Index(i)
 		switch {
 		case p.Assignee != "" && len(a.Reasons) > 0:
@@ -362,6 +358,12 @@ func sound(p *spec.Plan) error {
 		ids[t.ID] = true
 	}
 	for _, t := range tasks {
+		if a := p.Agent(t.Assignee); a != nil && t.Requires != nil {
+			who := rosterOf(a)
+			if lacks := roster.Lacks(&who, t.Requires); lacks != nil {
+				return fmt.Errorf("%w: agent %q cannot do task %q: %s", ErrStale, a.Name, t.ID, strings.Join(lacks, "; "))
+			}
+		}
 		for _, d := range t.DependsOn {
 			if !ids[d] {
 				return fmt.Errorf("%w: task %q depends on %q, which is not in the plan", ErrStale, t.ID, d)
@@ -376,11 +378,7 @@ func sound(p *spec.Plan) error {
 
 // selected gives the agent that fits the goal best, and why.
 func (c *compiler) selected() (name, why string) {
-	agents := make([]roster.Agent, len(c.plan.Agents))
-	for i := range c.plan.Agents {
-		agents[i] = rosterOf(&c.plan.Agents[i])
-	}
-	name, all := roster.Best(c.plan.Goal, nil, agents)
+	name, all := roster.Best(c.plan.Goal, nil, rosterAll(c.plan))
 	score := all[slices.IndexFunc(all, func(a roster.Candidate) bool { return a.Agent == name })].Score
 	return name, fmt.Sprintf("agent %q fits the goal best, by %.2f", name, score)
 }

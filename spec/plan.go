@@ -191,6 +191,8 @@ type PlanTask struct {
 	Status      string   `json:"status"` // pending
 	// Label is the role that the team file gives the task. It is a word for people, and meets nothing.
 	Label string `json:"label,omitempty"`
+	// Requires is what its agent must have. nil: nothing.
+	Requires *Requires `json:"requires,omitempty"`
 	// AssignedBy says how the assignee was chosen. Empty: it was declared.
 	AssignedBy        string                     `json:"assignedBy,omitempty"`
 	MemoryScope       string                     `json:"memoryScope,omitempty"`       // empty: dependencies

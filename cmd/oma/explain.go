@@ -25,9 +25,9 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain FILE [PATH] | CODE",
 		Short: "Say what is in force for a team and where it comes from, or what a code means",
-		Long: "Explain shows a part of a compiled team: agents.NAME is what an agent can do and what stands before each tool, any\n" +
-			"other path the values in force and their sources. --effective lists them all. A code of a problem, such as\n" +
-			"gate-dead, prints what it means and how to mend it.",
+		Long: "Explain shows a part of a compiled team: agents.NAME is what an agent can do and what stands before each tool,\n" +
+			"tasks[N] who does a task and why, any other path the values in force and their sources. --effective lists them all.\n" +
+			"A code of a problem, such as gate-dead, prints what it means and how to mend it.",
 		Example: `  oma explain team.yaml agents.reviewer
   oma explain team.yaml budgets --max-token-budget 20000
   oma explain gate-dead`,

@@ -243,35 +243,6 @@ func enforcementText(w io.Writer, all []spec.Control) {
 	}
 }
 
-// taskLine shows a task: who does it, after which others, and what is said of it beside.
-func taskLine(w io.Writer, t *spec.PlanTask) {
-	after := ""
-	if len(t.DependsOn) > 0 {
-		after = "  after " + strings.Join(t.DependsOn, ", ")
-	}
-	fmt.Fprintf(w, "  %-20s %s%s\n", t.ID, t.Assignee, after)
-	retries := ""
-	if t.MaxRetries > 0 {
-		retries = fmt.Sprintf("%d retries", t.MaxRetries)
-	}
-	said := joined("  ", phrase("chosen by", t.AssignedBy), phrase("label", t.Label), phrase("priority", t.Priority), phrase("is told", t.MemoryScope),
-		phrase("is handed", t.DependencyPayload), retries)
-	if strings.HasPrefix(t.ID, "task-") { // a title that the team gave it
-		said = joined("  ", t.Title, said)
-	}
-	if said != "" {
-		fmt.Fprintf(w, "    %s\n", escape(cutLine(said)))
-	}
-}
-
-// phrase is a word and what it is of. Nothing of nothing.
-func phrase(word, of string) string {
-	if of == "" {
-		return ""
-	}
-	return word + " " + of
-}
-
 // named is a name that a team file gives, where another line would pass for one of the program's.
 func named(name string) string { return escape(cutLine(name)) }
 

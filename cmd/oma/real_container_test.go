@@ -149,8 +149,8 @@ func TestRealContainerKilledRun(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		if sig != syscall.SIGKILL {
-			if code := cmd.ProcessState.ExitCode(); code != 128+int(sig) || lives(seconds) {
-				t.Errorf("%s: exit code %d, lives %v\n%s", sig, code, lives(seconds), &said)
+			if code := cmd.ProcessState.ExitCode(); code != 128+int(sig) {
+				t.Errorf("%s: exit code %d\n%s", sig, code, &said)
 			}
 		} else {
 			line := exec.Command("sh", "-c", "podman ps --quiet --filter name=^oma- | xargs --no-run-if-empty podman rm --force")
@@ -159,10 +159,9 @@ func TestRealContainerKilledRun(t *testing.T) {
 			if out, err := line.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			s.until("the command has ended", func() bool { return !lives(seconds) })
 		}
-		if left := s.Containers(); left != "" {
-			t.Errorf("%s: left: %s", sig, left)
-		}
+		// the engine takes down what it was told to after whoever told it has ended
+		s.until("the command has ended", func() bool { return !lives(seconds) })
+		s.until("no container is left", func() bool { return s.Containers() == "" })
 	}
 }

@@ -120,6 +120,13 @@ func (v *explained) path(path spec.Path, output string) error {
 		view.Budgets = runtime.Narrow(view.Budgets, v.ceilings)
 		return v.print(output, view, func(w io.Writer) { v.capabilityText(w, view) })
 	}
+	if len(want) == 2 && want[0] == "tasks" {
+		view := runtime.TaskOf(v.c.plan, want[1])
+		if view == nil {
+			return usage("the plan has no task %q: it has %d, from tasks[0], and the id of the first is %s", path, len(v.c.plan.Tasks), v.c.plan.Tasks[0].ID)
+		}
+		return v.print(output, view, func(w io.Writer) { v.taskText(w, view) })
+	}
 	var found []setting
 	for _, s := range v.settings {
 		if have := s.Path.Split(); len(have) >= len(want) && slices.Equal(have[:len(want)], want) {
@@ -161,6 +168,9 @@ func (v *explained) roots() (out []string) {
 		if root := fmt.Sprint(s.Path.Split()[0]); !slices.Contains(out, root) {
 			out = append(out, root)
 		}
+	}
+	if !slices.Contains(out, "tasks") { // those that follow from the declaration
+		out = append(out, "tasks")
 	}
 	return out
 }

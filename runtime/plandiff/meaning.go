@@ -238,6 +238,7 @@ func task() *part {
 		"dependsOn":         {each: changed(""), added: widens("it waits for this task, and is given its text"), removed: widens("it no longer waits for this task")},
 		"status":            nil,
 		"label":             changed("the label is another text"),
+		"requires":          always(Widened, "its agent must have something else"),
 		"assignedBy":        changed("its agent is chosen in another way"),
 		"memoryScope":       always(Widened, "it is told other things of what others did"),
 		"dependencyPayload": always(Widened, "it is handed other things by the tasks it waits for"),
