@@ -342,6 +342,9 @@ func cleanCwd(cwd string) string {
 
 // flags are those that follow from grants and declarations alone.
 func (c *compiler) flags() []string {
+	if c.degraded() {
+		return []string{spec.FlagReviewSkipped}
+	}
 	if c.plan.Governance != nil || len(c.team.Tasks) > 0 && c.o.Agent == "" { // somebody has said who does what
 		return nil
 	}

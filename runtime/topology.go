@@ -29,6 +29,9 @@ func (c *compiler) governance() {
 			c.diags.Errorf("governance-roles", where, "required role %q is no agent of this team", r).Hint = spec.DidYouMean(r, names)
 		}
 	}
+	if g.PreferredUnderBudget == degrade && g.GovernanceIntent != spec.IntentPreferred {
+		c.diags.Errorf("governance-degrade", at.Key("preferredUnderBudget"), "degrade leaves roles out, and they are %s", g.GovernanceIntent).Hint = "declare governanceIntent: preferred, or leave the key out"
+	}
 	c.order(g, at.Key("requiredOrder"))
 	c.independence(g, at)
 }
@@ -109,6 +112,9 @@ func (c *compiler) topology() {
 	case c.team.Mode == "single":
 		name, why := c.selected()
 		c.single(name, "override", "mode is single, and "+why)
+	case c.degraded():
+		name, why := c.selected()
+		c.single(name, "policy", "preferred roles are left out under a ceiling, and "+why)
 	case declared:
 		c.roles(g)
 	case len(c.team.Agents) == 1:
@@ -116,6 +122,17 @@ func (c *compiler) topology() {
 	default:
 		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare tasks, or governance with requiredRoles, or give --agent NAME"
 	}
+}
+
+// degrade is the word of preferredUnderBudget by which a ceiling leaves preferred roles out.
+const degrade = "degrade"
+
+// degraded says that preferred roles are left out (reference behaviour G20). What they would cost is not predicted; a limit
+// of time is no ceiling.
+func (c *compiler) degraded() bool {
+	g, b := c.team.Governance, c.team.Budgets
+	return g != nil && g.GovernanceIntent == spec.IntentPreferred && g.PreferredUnderBudget == degrade && (b.MaxTokenBudget > 0 || b.MaxCostBudget != nil) &&
+		c.o.Agent == "" && len(c.team.Tasks) == 0 && c.team.Mode != "single"
 }
 
 func (c *compiler) single(name, source, reason string) {

@@ -104,6 +104,8 @@ const (
 const (
 	FlagOverridden    = "governance-overridden"
 	FlagConsequential = "consequential-no-independence"
+	// FlagReviewSkipped says that preferred roles did not work, because a ceiling is declared.
+	FlagReviewSkipped = "review-skipped-due-to-budget"
 )
 
 // Reason is one reason why a declaration is not satisfied.

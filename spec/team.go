@@ -171,7 +171,7 @@ type Governance struct {
 	// RequiredOrder is a permutation of RequiredRoles; each role then depends on the one before it.
 	RequiredOrder        []string     `json:"requiredOrder,omitempty"`
 	Independence         Independence `json:"independence,omitzero"`
-	PreferredUnderBudget string       `json:"preferredUnderBudget,omitempty"` // attempt (default)
+	PreferredUnderBudget string       `json:"preferredUnderBudget,omitempty"` // attempt (default) or degrade
 }
 
 // The intents of a governance declaration. No declaration at all is a fourth case: undeclared.
