@@ -32,6 +32,7 @@ const (
 	defaultToolInputBytes  = 1 << 20
 	defaultToolConcurrency = 4
 	defaultConcurrency     = 5
+	defaultRepetitions     = 3
 	// defaultCallTimeout ends a call to a server that never answers: no run waits for ever.
 	defaultCallTimeout = spec.Duration(10 * time.Minute)
 	scriptedModel      = "scripted"
@@ -219,6 +220,9 @@ func (c *compiler) agent(i int) {
 	}
 	if compress := cmp.Or(a.CompressToolResults, d.CompressToolResults); compress != nil {
 		p.CompressToolResults = *compress
+	}
+	if l := cmp.Or(a.LoopDetection, d.LoopDetection); l != nil && a.Backend == nil {
+		p.LoopDetection = &spec.LoopDetection{MaxRepetitions: cmp.Or(l.MaxRepetitions, defaultRepetitions), Action: cmp.Or(l.Action, spec.LoopWarn)}
 	}
 	if a.SystemPromptFile != "" {
 		p.SystemPrompt = c.b.Prompts[a.SystemPromptFile].Text

@@ -139,7 +139,7 @@ func (v *GateVerdict) judged(r *spec.Receipt, facts *logFacts) {
 	at := 0
 	for _, d := range r.Decisions {
 		switch d.Refused {
-		case "cut", "too-many", "budget", "cancelled":
+		case "cut", "too-many", "budget", "loop", "cancelled":
 			continue
 		}
 		if at == len(facts.judged) {

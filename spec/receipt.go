@@ -163,6 +163,7 @@ const (
 	StopCancelled StopReason = "cancelled"
 	StopTimeout   StopReason = "timeout"
 	StopEmpty     StopReason = "empty"
+	StopLoop      StopReason = "loop" // it went round in a circle
 	StopError     StopReason = "error"
 	StopSuspended StopReason = "suspended" // it waits for a person
 	StopRejected  StopReason = "rejected"  // a person, or a rule of approvals.dispatch, said no
@@ -239,7 +240,7 @@ type Decision struct {
 	GateAction  string `json:"gateAction,omitempty"`  // allow, deny, suspend or ask
 	GateOutcome string `json:"gateOutcome,omitempty"` // decided or error
 	// Refused says why a call never reached the gate: not-granted, unknown-tool, invalid-input, protected-path,
-	// delegation-self, delegation-unknown, delegation-cycle, delegation-depth, cut, too-many, budget or cancelled.
+	// delegation-self, delegation-unknown, delegation-cycle, delegation-depth, cut, too-many, budget, loop or cancelled.
 	Refused string        `json:"refused,omitempty"`
 	Rules   []RuleOutcome `json:"rules,omitempty"` // all that matched or failed
 	Reason  string        `json:"reason,omitempty"`

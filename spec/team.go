@@ -92,6 +92,7 @@ type Defaults struct {
 	MaxToolInputBytes   int            `json:"maxToolInputBytes,omitempty"`
 	MaxToolConcurrency  int            `json:"maxToolConcurrency,omitempty"`
 	CompressToolResults *Compress      `json:"compressToolResults,omitempty"`
+	LoopDetection       *LoopDetection `json:"loopDetection,omitempty"`
 	ShellExecutor       *ShellExecutor `json:"shellExecutor,omitempty"` // of agents with bash
 }
 
@@ -138,6 +139,8 @@ type Agent struct {
 	MaxToolInputBytes   int       `json:"maxToolInputBytes,omitempty"`  // 0: 1 MiB
 	MaxToolConcurrency  int       `json:"maxToolConcurrency,omitempty"` // 0: 4
 	CompressToolResults *Compress `json:"compressToolResults,omitempty"`
+	// LoopDetection ends an agent that goes round in a circle. nil: defaults.loopDetection, else it goes on.
+	LoopDetection *LoopDetection `json:"loopDetection,omitempty"`
 	// ShellExecutor says where bash runs its commands. nil: defaults.shellExecutor, else local.
 	ShellExecutor *ShellExecutor `json:"shellExecutor,omitempty"`
 	// Unmetered says what happens under a ceiling when the provider reports no usage: refuse (default) or allow.
@@ -162,6 +165,20 @@ func (c *Compress) UnmarshalJSON(b []byte) error {
 	*c = Compress(n)
 	return err
 }
+
+// LoopDetection says when an agent goes round in a circle, and what becomes of it.
+type LoopDetection struct {
+	// MaxRepetitions is how often in a row the same calls, or the same words beside calls, are one. 0: 3.
+	MaxRepetitions int `json:"maxRepetitions,omitempty"`
+	// Action is warn (default), which tells the model once and ends the task the next time, or terminate.
+	Action string `json:"action,omitempty"`
+}
+
+// The actions of LoopDetection.
+const (
+	LoopWarn      = "warn"
+	LoopTerminate = "terminate"
+)
 
 // Governance declares which roles must have worked before a run may be called governed.
 type Governance struct {

@@ -23,6 +23,7 @@ type worker struct {
 	bytes     int64  // of the request so far, for the estimate
 	digest    string // of the request so far, each message chained onto those before it
 	tools     []spec.ToolInfo
+	said      repeats
 	corrected bool // the one corrective retry for a bad final answer was used
 	timedOut  bool
 	fresh     int                // messages before this index have been compressed or looked at
@@ -109,7 +110,7 @@ func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 // opened begins a conversation.
 func (w *worker) opened() {
 	a := w.agent
-	w.messages, w.bytes, w.fresh, w.corrected, w.timedOut, w.seen = nil, int64(len(a.SystemPrompt)), 0, false, false, nil
+	w.messages, w.bytes, w.fresh, w.said, w.corrected, w.timedOut, w.seen = nil, int64(len(a.SystemPrompt)), 0, repeats{}, false, false, nil
 	for _, t := range w.tools {
 		w.bytes += int64(len(t.Name) + len(t.Description) + len(t.InputSchema))
 	}
@@ -318,9 +319,16 @@ func (w *worker) answered(f Flow, turn int, hold policies.Hold, resp *spec.Model
 		w.refuseAll(m.ToolCalls, "budget", "not run: budget exhausted")
 		return w.endBudget(w.spentCeiling(), "the budget was used up on a turn that asked for tools")
 	}
+	warning, ends := w.looping(&m)
+	if ends {
+		return true
+	}
 	w.calls(f, turn, m.ToolCalls)
 	if w.over() {
 		return w.endCancelled()
+	}
+	if warning != "" {
+		w.say(spec.Message{Role: spec.RoleUser, Text: warning})
 	}
 	return false
 }
