@@ -46,7 +46,7 @@ var teamSections = map[string]string{
 	"": "The document", "agent": "agents", "budgets": "budgets", "callExample": "rules.examples.matches and ignores", "defaults": "defaults",
 	"gates": "gates", "governance": "governance", "independence": "governance.independence", "input": "inputs.NAME",
 	"modelPrice": "providers.NAME.models.MODEL", "provider": "providers.NAME", "release": "release", "requirement": "release.require",
-	"rule": "gates.rules", "ruleExamples": "rules.examples", "scheduling": "scheduling", "loopDetection": "loopDetection", "weights": "scheduling.weights", "task": "tasks", "requires": "tasks.requires", "delegation": "delegation", "sharedMemory": "sharedMemory", "secretRef": "providers.NAME.apiKey",
+	"rule": "gates.rules", "ruleExamples": "rules.examples", "scheduling": "scheduling", "contextStrategy": "contextStrategy", "loopDetection": "loopDetection", "weights": "scheduling.weights", "task": "tasks", "requires": "tasks.requires", "delegation": "delegation", "sharedMemory": "sharedMemory", "secretRef": "providers.NAME.apiKey",
 	"historyCall": "rules.examples: history", "budgetRemaining": "rules.examples: budget",
 	"customTool": "customTools.NAME", "mcpServer": "mcpServers.NAME", "httpTool": "customTools.NAME.http", "variable": "customTools.NAME.http.headers",
 	"shellGates": "gates.shell", "shellLevel": "gates.shell.levels", "approvals": "approvals", "reviewer": "approvals.reviewers", "backend": "agents.backend", "shellExecutor": "shellExecutor", "egressPolicy": "egressPolicy",

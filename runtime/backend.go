@@ -15,7 +15,7 @@ func (c *compiler) backend(a *spec.Agent, p *spec.PlanAgent, at spec.Path) {
 		given bool
 	}{{"provider", a.Provider != ""}, {"model", a.Model != ""}, {"temperature", a.Temperature != nil}, {"maxOutputTokens", a.MaxOutputTokens > 0},
 		{"maxTurns", a.MaxTurns > 0}, {"tools", a.Tools != nil}, {"toolPreset", a.ToolPreset != ""}, {"disallowedTools", a.DisallowedTools != nil},
-		{"customTools", a.CustomTools != nil}, {"compressToolResults", a.CompressToolResults != nil}, {"loopDetection", a.LoopDetection != nil}, {"maxToolOutputChars", a.MaxToolOutputChars > 0},
+		{"customTools", a.CustomTools != nil}, {"compressToolResults", a.CompressToolResults != nil}, {"loopDetection", a.LoopDetection != nil}, {"contextStrategy", a.ContextStrategy != nil}, {"maxToolOutputChars", a.MaxToolOutputChars > 0},
 		{"maxToolInputBytes", a.MaxToolInputBytes > 0}, {"maxToolConcurrency", a.MaxToolConcurrency > 0}, {"containment", a.Containment != ""},
 		{"callTimeout", a.CallTimeout > 0}, {"shellExecutor", a.ShellExecutor != nil}, {"gates", a.Gates != nil && !b.Asks() && !b.Serves()}} {
 		if k.given {

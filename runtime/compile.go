@@ -33,6 +33,8 @@ const (
 	defaultToolConcurrency = 4
 	defaultConcurrency     = 5
 	defaultRepetitions     = 3
+	defaultWindow          = 10
+	defaultCompactTokens   = 32_000
 	// defaultCallTimeout ends a call to a server that never answers: no run waits for ever.
 	defaultCallTimeout = spec.Duration(10 * time.Minute)
 	scriptedModel      = "scripted"
@@ -221,6 +223,9 @@ func (c *compiler) agent(i int) {
 	if compress := cmp.Or(a.CompressToolResults, d.CompressToolResults); compress != nil {
 		p.CompressToolResults = *compress
 	}
+	if s := cmp.Or(a.ContextStrategy, d.ContextStrategy); s != nil && a.Backend == nil {
+		p.ContextStrategy = c.contextStrategy(s, at, a.ContextStrategy != nil)
+	}
 	if l := cmp.Or(a.LoopDetection, d.LoopDetection); l != nil && a.Backend == nil {
 		p.LoopDetection = &spec.LoopDetection{MaxRepetitions: cmp.Or(l.MaxRepetitions, defaultRepetitions), Action: cmp.Or(l.Action, spec.LoopWarn)}
 	}
@@ -245,6 +250,26 @@ func (c *compiler) agent(i int) {
 		c.outputSchema(p.OutputSchema, at.Key("outputSchema"))
 	}
 	c.plan.Agents = append(c.plan.Agents, p)
+}
+
+// contextStrategy fills in what a strategy leaves out, and refuses what is of another one.
+func (c *compiler) contextStrategy(s *spec.ContextStrategy, at spec.Path, own bool) *spec.ContextStrategy {
+	if !own {
+		at = "defaults"
+	}
+	at = at.Key("contextStrategy")
+	out := &spec.ContextStrategy{Type: s.Type}
+	key, given := "maxTokens", s.MaxTokens > 0
+	if s.Type == spec.ContextCompact {
+		key, given = "maxTurns", s.MaxTurns > 0
+		out.MaxTokens = cmp.Or(s.MaxTokens, defaultCompactTokens)
+	} else {
+		out.MaxTurns = cmp.Or(s.MaxTurns, defaultWindow)
+	}
+	if given {
+		c.diags.Errorf("context-strategy", at.Key(key), "%s is no key of a %s", key, s.Type).Hint = "sliding-window has maxTurns, compact has maxTokens"
+	}
+	return out
 }
 
 // emptyWorkspaces finds agents that read in a folder which starts empty, and into which nobody writes.

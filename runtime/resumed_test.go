@@ -120,6 +120,14 @@ func (d *dice) plan() *spec.Plan {
 		if r.IntN(3) == 0 {
 			a.CompressToolResults = 5
 		}
+		switch small := d.roll("small", i); small.IntN(6) {
+		case 0:
+			a.ContextStrategy = &spec.ContextStrategy{Type: spec.ContextSlidingWindow, MaxTurns: 1 + small.IntN(2)}
+		case 1:
+			a.ContextStrategy = &spec.ContextStrategy{Type: spec.ContextCompact, MaxTokens: 1}
+		case 2:
+			a.LoopDetection = &spec.LoopDetection{MaxRepetitions: 2, Action: []string{spec.LoopWarn, spec.LoopTerminate}[small.IntN(2)]}
+		}
 		if r.IntN(4) == 0 {
 			a.MaxTokenBudget = 1500 + r.Int64N(2000)
 		}

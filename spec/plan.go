@@ -141,19 +141,20 @@ type PlanAgent struct {
 	Cwd         string `json:"cwd,omitempty"`
 	Containment string `json:"containment,omitempty"`
 
-	OutputSchema        Schema         `json:"outputSchema,omitempty"`
-	MaxTurns            int            `json:"maxTurns"`
-	MaxTokenBudget      int64          `json:"maxTokenBudget,omitempty"`
-	MaxOutputTokens     int64          `json:"maxOutputTokens,omitempty"`
-	Temperature         *float64       `json:"temperature,omitempty"`
-	Timeout             Duration       `json:"timeout,omitempty"`
-	CallTimeout         Duration       `json:"callTimeout,omitempty"`
-	MaxToolOutputChars  int            `json:"maxToolOutputChars,omitempty"`
-	MaxToolInputBytes   int            `json:"maxToolInputBytes"`
-	MaxToolConcurrency  int            `json:"maxToolConcurrency"`
-	CompressToolResults Compress       `json:"compressToolResults,omitempty"`
-	LoopDetection       *LoopDetection `json:"loopDetection,omitempty"` // nil: off
-	Unmetered           string         `json:"unmetered,omitempty"`
+	OutputSchema        Schema           `json:"outputSchema,omitempty"`
+	MaxTurns            int              `json:"maxTurns"`
+	MaxTokenBudget      int64            `json:"maxTokenBudget,omitempty"`
+	MaxOutputTokens     int64            `json:"maxOutputTokens,omitempty"`
+	Temperature         *float64         `json:"temperature,omitempty"`
+	Timeout             Duration         `json:"timeout,omitempty"`
+	CallTimeout         Duration         `json:"callTimeout,omitempty"`
+	MaxToolOutputChars  int              `json:"maxToolOutputChars,omitempty"`
+	MaxToolInputBytes   int              `json:"maxToolInputBytes"`
+	MaxToolConcurrency  int              `json:"maxToolConcurrency"`
+	CompressToolResults Compress         `json:"compressToolResults,omitempty"`
+	LoopDetection       *LoopDetection   `json:"loopDetection,omitempty"`   // nil: off
+	ContextStrategy     *ContextStrategy `json:"contextStrategy,omitempty"` // nil: the conversation grows
+	Unmetered           string           `json:"unmetered,omitempty"`
 }
 
 // Starts says that the agent, or some tool of it, starts programs, which reach whatever the user may.

@@ -79,21 +79,22 @@ type ModelPrice struct {
 
 // Defaults fill in what an agent leaves out.
 type Defaults struct {
-	Provider            string         `json:"provider,omitempty"`
-	Model               string         `json:"model,omitempty"`
-	ToolPreset          string         `json:"toolPreset,omitempty"` // for agents with neither tools nor toolPreset
-	Cwd                 string         `json:"cwd,omitempty"`
-	MaxTurns            int            `json:"maxTurns,omitempty"`
-	MaxOutputTokens     int64          `json:"maxOutputTokens,omitempty"`
-	Temperature         *float64       `json:"temperature,omitempty"`
-	Timeout             Duration       `json:"timeout,omitempty"`
-	CallTimeout         Duration       `json:"callTimeout,omitempty"`
-	MaxToolOutputChars  int            `json:"maxToolOutputChars,omitempty"`
-	MaxToolInputBytes   int            `json:"maxToolInputBytes,omitempty"`
-	MaxToolConcurrency  int            `json:"maxToolConcurrency,omitempty"`
-	CompressToolResults *Compress      `json:"compressToolResults,omitempty"`
-	LoopDetection       *LoopDetection `json:"loopDetection,omitempty"`
-	ShellExecutor       *ShellExecutor `json:"shellExecutor,omitempty"` // of agents with bash
+	Provider            string           `json:"provider,omitempty"`
+	Model               string           `json:"model,omitempty"`
+	ToolPreset          string           `json:"toolPreset,omitempty"` // for agents with neither tools nor toolPreset
+	Cwd                 string           `json:"cwd,omitempty"`
+	MaxTurns            int              `json:"maxTurns,omitempty"`
+	MaxOutputTokens     int64            `json:"maxOutputTokens,omitempty"`
+	Temperature         *float64         `json:"temperature,omitempty"`
+	Timeout             Duration         `json:"timeout,omitempty"`
+	CallTimeout         Duration         `json:"callTimeout,omitempty"`
+	MaxToolOutputChars  int              `json:"maxToolOutputChars,omitempty"`
+	MaxToolInputBytes   int              `json:"maxToolInputBytes,omitempty"`
+	MaxToolConcurrency  int              `json:"maxToolConcurrency,omitempty"`
+	CompressToolResults *Compress        `json:"compressToolResults,omitempty"`
+	LoopDetection       *LoopDetection   `json:"loopDetection,omitempty"`
+	ContextStrategy     *ContextStrategy `json:"contextStrategy,omitempty"`
+	ShellExecutor       *ShellExecutor   `json:"shellExecutor,omitempty"` // of agents with bash
 }
 
 // Agent is one member of the team.
@@ -141,6 +142,8 @@ type Agent struct {
 	CompressToolResults *Compress `json:"compressToolResults,omitempty"`
 	// LoopDetection ends an agent that goes round in a circle. nil: defaults.loopDetection, else it goes on.
 	LoopDetection *LoopDetection `json:"loopDetection,omitempty"`
+	// ContextStrategy keeps the conversation from growing. nil: defaults.contextStrategy, else it grows.
+	ContextStrategy *ContextStrategy `json:"contextStrategy,omitempty"`
 	// ShellExecutor says where bash runs its commands. nil: defaults.shellExecutor, else local.
 	ShellExecutor *ShellExecutor `json:"shellExecutor,omitempty"`
 	// Unmetered says what happens under a ceiling when the provider reports no usage: refuse (default) or allow.
@@ -178,6 +181,21 @@ type LoopDetection struct {
 const (
 	LoopWarn      = "warn"
 	LoopTerminate = "terminate"
+)
+
+// ContextStrategy says how a conversation is kept from growing.
+type ContextStrategy struct {
+	Type string `json:"type"` // sliding-window or compact
+	// MaxTurns is how many turns a sliding window keeps, beside what the task began with. 0: 10.
+	MaxTurns int `json:"maxTurns,omitempty"`
+	// MaxTokens is the size above which a conversation is compacted, at three bytes a token. 0: 32,000.
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+}
+
+// The types of ContextStrategy.
+const (
+	ContextSlidingWindow = "sliding-window"
+	ContextCompact       = "compact"
 )
 
 // Governance declares which roles must have worked before a run may be called governed.

@@ -312,6 +312,9 @@ func (p *progress) erase() string {
 
 // usage is what an answer reports as used, else a third of the bytes of request and answer, as the ledger takes it.
 func (t *taskProgress) usage(q *spec.ModelRequest, r *spec.ModelResponse) spec.Usage {
+	if t.counted > len(q.Messages) { // the conversation has become shorter
+		t.counted, t.bytes = 0, 0
+	}
 	if t.counted == 0 {
 		t.bytes = int64(len(q.System))
 		for _, tool := range q.Tools {

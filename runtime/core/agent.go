@@ -24,7 +24,9 @@ type worker struct {
 	digest    string // of the request so far, each message chained onto those before it
 	tools     []spec.ToolInfo
 	said      repeats
-	corrected bool // the one corrective retry for a bad final answer was used
+	starts    []int // of the turns that are in the conversation, each with an answer of the model
+	short     int   // messages before this index have been compacted or looked at
+	corrected bool  // the one corrective retry for a bad final answer was used
 	timedOut  bool
 	fresh     int                // messages before this index have been compressed or looked at
 	seen      map[string]bool    // files read
@@ -110,6 +112,7 @@ func (r *run) fresh(t *task, ledger *policies.Ledger) *worker {
 // opened begins a conversation.
 func (w *worker) opened() {
 	a := w.agent
+	w.starts, w.short = nil, 0
 	w.messages, w.bytes, w.fresh, w.said, w.corrected, w.timedOut, w.seen = nil, int64(len(a.SystemPrompt)), 0, repeats{}, false, false, nil
 	for _, t := range w.tools {
 		w.bytes += int64(len(t.Name) + len(t.Description) + len(t.InputSchema))
@@ -159,6 +162,7 @@ func (w *worker) loop(f Flow) {
 			return
 		}
 		w.compress()
+		w.fit()
 		hold, ok := w.reserve(f)
 		if !ok {
 			return
@@ -420,14 +424,25 @@ func (w *worker) endCancelled() bool {
 // say adds a message to the conversation and chains it onto the request's digest: nothing that has grown is hashed or
 // counted again.
 func (w *worker) say(m spec.Message) {
+	if m.Role == spec.RoleAssistant {
+		w.starts = append(w.starts, len(w.messages))
+	}
 	w.messages = append(w.messages, m)
+	b := encoded(&m)
+	w.bytes += int64(len(b)) + attached(&m)
+	w.digest = canon.Chain(w.digest, b)
+}
+
+func encoded(m *spec.Message) []byte {
 	b, err := json.Marshal(m)
 	if err != nil { // plain strings and booleans cannot fail to encode
 		b = []byte(err.Error())
 	}
-	w.bytes += int64(len(b)) + attached(&m)
-	w.digest = canon.Chain(w.digest, b)
+	return b
 }
+
+// size is what a message counts for the estimate, in bytes.
+func size(m *spec.Message) int64 { return int64(len(encoded(m))) + attached(m) }
 
 // compress replaces tool results the model has already seen by a note. It looks at each message once: the newest
 // results stay until newer ones have come.

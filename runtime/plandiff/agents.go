@@ -33,6 +33,7 @@ func agent() *part {
 		"maxToolOutputChars":  ceiling("the length of a tool's result", ""),
 		"maxToolInputBytes":   ceiling("the size of a tool's input", ""),
 		"maxToolConcurrency":  ceiling("how many tools run at once", ""),
+		"contextStrategy":     {of: map[string]*part{"type": changed("its conversation is shortened in another way"), "maxTurns": changed("its conversation is shortened elsewhere"), "maxTokens": changed("its conversation is shortened elsewhere")}, added: changes("its conversation is shortened"), removed: changes("its conversation is no longer shortened")},
 		"loopDetection":       {of: map[string]*part{"maxRepetitions": ceiling("how often the same may be said", "3"), "action": ladder("what becomes of a loop", spec.LoopWarn, spec.LoopWarn, spec.LoopTerminate)}, added: narrows("an agent that goes round in a circle is ended"), removed: widens("an agent that goes round in a circle goes on")},
 		"compressToolResults": changed("older results are shortened in another way"),
 		"unmetered":           ladder("what happens when a provider reports no usage", "refuse", "allow", "refuse"),
