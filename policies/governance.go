@@ -15,7 +15,7 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 		DependencyEdges: []spec.Edge{}, RoutingDecision: routing}
 	byID := make(map[string]*spec.TaskRecord, len(tasks))
 	var completed []*spec.TaskRecord
-	var executed, failed, idle, order set[string]
+	var executed, failed, idle, order, labels set[string]
 	var edges set[spec.Edge]
 	for i := range tasks {
 		task := &tasks[i]
@@ -25,6 +25,9 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 			idle.add(task.Assignee)
 		case task.Status == spec.TaskCompleted:
 			executed.add(task.Assignee)
+			if task.Label != "" {
+				labels.add(task.Label)
+			}
 			completed = append(completed, task)
 		default:
 			failed.add(task.Assignee)
@@ -41,7 +44,7 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 		}
 	}
 	t.RolesExecuted = append(t.RolesExecuted, executed.list...)
-	t.RolesFailed, t.RolesNotStarted = failed.list, idle.list
+	t.RolesFailed, t.RolesNotStarted, t.TaskRolesExecuted = failed.list, idle.list, labels.list
 	t.WorkerInstancesExecuted = append(t.WorkerInstancesExecuted, executed.list...)
 	t.ExecutionOrder = append(t.ExecutionOrder, order.list...)
 	t.DependencyEdges = append(t.DependencyEdges, edges.list...)

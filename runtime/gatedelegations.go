@@ -41,7 +41,7 @@ func (v *GateVerdict) delegations(r *spec.Receipt) {
 		caller, ok := callerOf(d.ID)
 		_, twice := assignee[d.ID]
 		switch {
-		case !ok || assignee[caller] == "" || twice || assignee[caller] != d.Caller || d.Role != "" || len(d.DependsOn) > 0 || d.Title != core.DelegationTitle(d.ID):
+		case !ok || assignee[caller] == "" || twice || assignee[caller] != d.Caller || d.Role != "" || d.Label != "" || len(d.DependsOn) > 0 || d.Title != core.DelegationTitle(d.ID):
 			v.broken(hintReceipt, "delegated run %q stands nowhere", d.ID)
 		case by.TaskID != caller || by.ToolName != spec.DelegateTool || by.Scope != "" || !by.Allowed() || let[d.Decision]:
 			v.broken(hintReceipt, "delegated run %q was let by nothing", d.ID)

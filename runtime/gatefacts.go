@@ -278,7 +278,7 @@ func short(digest string) string {
 
 func sameTasks(got []spec.TaskRecord, want []spec.PlanTask) bool {
 	return slices.EqualFunc(got, want, func(g spec.TaskRecord, w spec.PlanTask) bool {
-		return g.Attempts <= w.MaxRetries+1 && g.ID == w.ID && g.Title == w.Title && g.Assignee == w.Assignee && g.Role == w.Role && slices.Equal(g.DependsOn, w.DependsOn)
+		return g.Attempts <= w.MaxRetries+1 && g.ID == w.ID && g.Title == w.Title && g.Assignee == w.Assignee && g.Role == w.Role && g.Label == w.Label && slices.Equal(g.DependsOn, w.DependsOn)
 	})
 }
 

@@ -168,7 +168,7 @@ func (r *Runner) work(rec *spec.Receipt, out *core.Outcome) {
 
 func (r *Runner) record(t *core.TaskOutcome) spec.TaskRecord {
 	a := r.agents[t.Task.Assignee]
-	tr := spec.TaskRecord{ID: t.Task.ID, Title: t.Task.Title, Assignee: t.Task.Assignee, Role: t.Task.Role, Status: t.Status,
+	tr := spec.TaskRecord{ID: t.Task.ID, Title: t.Task.Title, Assignee: t.Task.Assignee, Role: t.Task.Role, Label: t.Task.Label, Status: t.Status,
 		DependsOn: t.Task.DependsOn, StartedAt: stamp(t.StartedAt), EndedAt: stamp(t.EndedAt), StopReason: t.StopReason,
 		Cause: clip(r.mask(t.Cause), 256), ErrorInfo: r.errorInfo(t.Err), Turns: t.Turns, ModelCalls: t.ModelCalls, Tokens: t.Tokens,
 		Estimated: t.Estimated, ToolCalls: t.ToolCalls, Provider: a.Provider, Models: t.Models}

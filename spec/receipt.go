@@ -123,11 +123,13 @@ type Released struct {
 
 // Topology is what ran, in which order. It is derived from the tasks alone.
 type Topology struct {
-	Mode                      string   `json:"mode"` // single or multi-agent
-	RolesExecuted             []string `json:"rolesExecuted"`
-	RolesFailed               []string `json:"rolesFailed,omitempty"`
-	RolesNotStarted           []string `json:"rolesNotStarted,omitempty"`
-	WorkerInstancesExecuted   []string `json:"workerInstancesExecuted"`
+	Mode                    string   `json:"mode"` // single or multi-agent
+	RolesExecuted           []string `json:"rolesExecuted"`
+	RolesFailed             []string `json:"rolesFailed,omitempty"`
+	RolesNotStarted         []string `json:"rolesNotStarted,omitempty"`
+	WorkerInstancesExecuted []string `json:"workerInstancesExecuted"`
+	// TaskRolesExecuted are the labels of tasks that completed, each once. They meet no requirement.
+	TaskRolesExecuted         []string `json:"taskRolesExecuted,omitempty"`
 	ExecutionOrder            []string `json:"executionOrder"`
 	DependencyEdges           []Edge   `json:"dependencyEdges"`
 	IndependentRolesCount     int      `json:"independentRolesCount"`
@@ -175,6 +177,7 @@ type TaskRecord struct {
 	Title     string   `json:"title"`
 	Assignee  string   `json:"assignee"`
 	Role      string   `json:"role,omitempty"`
+	Label     string   `json:"label,omitempty"` // a word of the team's own, which meets no requirement
 	Status    string   `json:"status"`
 	DependsOn []string `json:"dependsOn,omitempty"`
 	Attempts  int      `json:"attempts"`
