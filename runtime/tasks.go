@@ -51,6 +51,7 @@ func (c *compiler) graph() {
 		c.diags.Errorf("INVALID_TASK_DEPENDENCIES", spec.Path("tasks").Index(circle[0]).Key("dependsOn"), "tasks depend on each other in a circle: %s", c.circleText(circle))
 		return // who does what follows from the graph
 	}
+	c.weights()
 	c.assignees()
 	c.payloads()
 	c.governedGraph()
@@ -177,6 +178,19 @@ func circleIn(tasks []spec.PlanTask) []int {
 		seen[at] = len(path)
 		path = append(path, at)
 		at = index[tasks[at].DependsOn[slices.IndexFunc(tasks[at].DependsOn, func(d string) bool { k, ok := index[d]; return ok && waits[k] > 0 })]]
+	}
+}
+
+// weights checks those of scheduling.
+func (c *compiler) weights() {
+	if w := c.team.Scheduling.Weights; w != nil {
+		at := spec.Path("scheduling").Key("weights")
+		if w.Fit == 0 && w.Load == 0 {
+			c.diags.Errorf("scheduling-weights", at, "fit and load are both 0, so nothing counts").Hint = "give one of them a weight"
+		}
+		if c.team.Scheduling.Strategy != roster.Composite {
+			c.diags.Warnf("scheduling-weights", at, "weights are of the strategy composite, and another one is used").Hint = "add strategy: composite, or leave them out"
+		}
 	}
 }
 

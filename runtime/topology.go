@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/open-multi-agent/oma/policies"
+	"github.com/open-multi-agent/oma/policies/routing"
 	"github.com/open-multi-agent/oma/spec"
 )
 
@@ -120,8 +121,22 @@ func (c *compiler) topology() {
 	case len(c.team.Agents) == 1:
 		c.single(c.team.Agents[0].Name, "policy", "the team has one agent")
 	default:
-		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what", len(c.team.Agents)).Hint = "declare tasks, or governance with requiredRoles, or give --agent NAME"
+		c.routed()
 	}
+}
+
+// routed lets one agent work where the goal is simple. That several would have to is nothing to guess at.
+func (c *compiler) routed() {
+	d := routing.Classify(c.plan.Goal)
+	if d.Mode == routing.Team {
+		c.diags.Errorf("needs-topology", "", "%d agents and nothing that says who works on what: %s", len(c.team.Agents), strings.Join(d.Reasons, "; ")).Hint =
+			"declare tasks, or governance with requiredRoles, or give --agent NAME"
+		return
+	}
+	name, why := c.selected()
+	c.single(name, "policy", why)
+	c.plan.RoutingDecision.Reasons = append(d.Reasons, why)
+	c.plan.RoutingDecision.RouterVersion = routing.Version
 }
 
 // degrade is the word of preferredUnderBudget by which a ceiling leaves preferred roles out.

@@ -80,6 +80,8 @@ type RoutingDecision struct {
 	Source  string   `json:"source"` // declared, override or policy
 	Mode    string   `json:"mode"`   // single or team
 	Reasons []string `json:"reasons"`
+	// RouterVersion names the rules by which a goal was judged. Empty: none was.
+	RouterVersion string `json:"routerVersion,omitempty"`
 }
 
 // PlanProvider is a provider as a run needs it: references only.

@@ -15,7 +15,7 @@ func plan() *part {
 		"goalDigest":      follows("goal"),
 		"team":            {of: map[string]*part{"name": changed("the team has another name"), "path": changed("the team file has another name"), "digest": teamDigest()}},
 		"inputs":          {each: &part{of: map[string]*part{"path": changed(""), "digest": changed("the file has another text"), "kind": changed("the file is of another kind")}}, by: []string{"path", "kind"}, added: changes("is a file of the plan"), removed: changes("is no file of the plan any more")},
-		"routingDecision": {of: map[string]*part{"source": changed("the topology comes from elsewhere"), "mode": changed("the topology is of another kind", "mode"), "reasons": changed("the topology has other reasons")}},
+		"routingDecision": {of: map[string]*part{"source": changed("the topology comes from elsewhere"), "mode": changed("the topology is of another kind", "mode"), "reasons": changed("the topology has other reasons"), "routerVersion": changed("the goal is judged by other rules")}},
 		"governance":      governance(),
 		"flags":           {each: changed(""), added: widens("the plan carries a further flag"), removed: flagGone, reads: []string{"flags"}},
 		"policies":        policies(),
