@@ -136,6 +136,8 @@ func (c *conclude) roles() {
 		switch {
 		case slices.Contains(c.g.RequiredRoles[:i], role):
 			c.add("role-missing", "role %q is required twice", role)
+		case slices.Contains(c.r.RolesExecuted, role) && (slices.Contains(c.r.RolesFailed, role) || slices.Contains(c.r.RolesNotStarted, role)):
+			c.add("role-failed", "required role %q did not complete every task that it has", role)
 		case slices.Contains(c.r.RolesExecuted, role):
 		case slices.Contains(c.r.RolesFailed, role):
 			c.add("role-failed", "required role %q did not complete its task", role)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/open-multi-agent/oma/policies/roster"
 	"github.com/open-multi-agent/oma/spec"
+	"github.com/open-multi-agent/oma/spec/redact"
 )
 
 // graph makes the plan's tasks of the team's own.
@@ -26,6 +27,12 @@ func (c *compiler) graph() {
 			p.MaxRetries, p.RetryDelay, p.RetryBackoff = t.MaxRetries, cmp.Or(t.RetryDelay, defaultRetryDelay), defaultRetryBackoff
 			if t.RetryBackoff != nil {
 				p.RetryBackoff = *t.RetryBackoff
+			}
+		}
+		for _, key := range sortedKeys(t.Metadata) {
+			if redact.SensitiveKey(key) || strings.HasPrefix(key, "oma.") {
+				d := c.diags.Errorf("task-metadata", at.Key("metadata").Key(key), "%q is no name for metadata: a plan shows what is there, and oma. is the program's own", key)
+				d.OnKey, d.Hint = true, "secrets go into credentials, by reference"
 			}
 		}
 		if t.Assignee != "" && c.plan.Agent(t.Assignee) == nil {

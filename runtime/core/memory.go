@@ -14,6 +14,7 @@ import (
 type memory struct {
 	agents []string // in the order in which they left something first
 	kept   map[string][]memorized
+	n      int      // of all that was left
 	marks  []string // of all texts in it
 }
 
@@ -49,23 +50,38 @@ func (m *memory) add(agent, key, text string) {
 	if m.kept[agent] == nil {
 		m.agents = append(m.agents, agent)
 	}
+	m.n++
 	if all := []rune(text); len(all) > maxMemorized {
 		text = string(all[:maxMemorized-3]) + "…"
 	}
 	m.kept[agent] = append(m.kept[agent], memorized{key, text})
 }
 
+// maxSummary bounds what a task is told of the memory, in bytes: a task may come after thousands of others.
+const maxSummary = 64 << 10
+
 // summary is what a task with memoryScope all is given: who left what (reference behaviour S11). Empty: nobody left anything.
 func (m *memory) summary() string {
 	var b strings.Builder
+	told := 0
 	for _, agent := range m.agents {
+		if b.Len() >= maxSummary {
+			break
+		}
 		fmt.Fprintf(&b, "\n\n### %s", agent)
 		for _, e := range m.kept[agent] {
+			if b.Len() >= maxSummary {
+				break
+			}
 			fmt.Fprintf(&b, "\n- %s: %s", e.key, e.text)
+			told++
 		}
 	}
-	if b.Len() == 0 {
+	if told == 0 {
 		return ""
+	}
+	if told < m.n {
+		fmt.Fprintf(&b, "\n\n[...and %d more]", m.n-told)
 	}
 	return "\n\n## Shared Team Memory" + b.String()
 }

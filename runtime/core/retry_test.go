@@ -315,3 +315,28 @@ func TestRandomGraphs(t *testing.T) {
 		}
 	}
 }
+
+// What a task is told of the memory is bounded, and says how much more there is.
+func TestMemoryIsBounded(t *testing.T) {
+	names := make([]string, 0, 500)
+	for i := range 500 {
+		names = append(names, fmt.Sprintf("t%d", i))
+	}
+	p := plan(1, strings.Join(append(names, "last"), " "))
+	p.SharedMemory = &spec.SharedMemory{}
+	p.Tasks[500].MemoryScope, p.Tasks[500].Priority = spec.MemoryAll, "low"
+	var prompt string
+	_, err := (&orders{choose: first, world: func(e *core.Effect) core.Result {
+		if e.Kind == core.ModelCall && e.TaskID == "last" {
+			prompt = e.Request.Messages[0].Text
+		}
+		return text(strings.Repeat("x", 300), &spec.Usage{})
+	}}).run(core.Input{Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := strings.Count(prompt, ":result: ")
+	if len(prompt) > 66<<10 || told < 200 || !strings.HasSuffix(prompt, fmt.Sprintf("[...and %d more]", 500-told)) {
+		t.Errorf("%d bytes, %d told: …%s", len(prompt), told, prompt[len(prompt)-40:])
+	}
+}
