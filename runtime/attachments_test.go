@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ import (
 // shelf is a killable log that keeps attachments, which survive it.
 type shelf struct {
 	killable
+	mu   sync.Mutex // Kept is called from any goroutine
 	kept map[string][]byte
 	full error
 }
@@ -26,11 +28,15 @@ func (s *shelf) Keep(digest string, data []byte) error {
 	if s.full != nil {
 		return s.full
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kept[digest] = bytes.Clone(data)
 	return nil
 }
 
 func (s *shelf) Kept(digest string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if b, ok := s.kept[digest]; ok {
 		return b, nil
 	}
