@@ -14,7 +14,6 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 	t := spec.Topology{Mode: "single", RolesExecuted: []string{}, WorkerInstancesExecuted: []string{}, ExecutionOrder: []string{},
 		DependencyEdges: []spec.Edge{}, RoutingDecision: routing}
 	byID := make(map[string]*spec.TaskRecord, len(tasks))
-	var completed []*spec.TaskRecord
 	var executed, failed, idle, order, labels set[string]
 	var edges set[spec.Edge]
 	for i := range tasks {
@@ -28,14 +27,11 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 			if task.Label != "" {
 				labels.add(task.Label)
 			}
-			completed = append(completed, task)
 		default:
 			failed.add(task.Assignee)
 		}
 	}
-	// the timestamps are RFC 3339 of one fixed width, so text order is time order; ties keep the plan's order
-	slices.SortStableFunc(completed, func(a, b *spec.TaskRecord) int { return strings.Compare(a.StartedAt, b.StartedAt) })
-	for _, task := range completed {
+	for _, task := range inOrder(tasks, byID) {
 		order.add(task.Assignee)
 		for _, id := range task.DependsOn {
 			if d := byID[id]; d != nil && d.Status == spec.TaskCompleted && d.Assignee != task.Assignee {
@@ -54,6 +50,31 @@ func Topology(tasks []spec.TaskRecord, g *spec.Governance, routing spec.RoutingD
 	t.IndependentRolesCount = len(t.RolesExecuted)
 	t.IndependentReviewOccurred = len(t.RolesExecuted) > 1 && (len(t.DependencyEdges) > 0 || g != nil && g.Independence.Parallel)
 	return t
+}
+
+// inOrder gives the tasks that started and completed, the first to start first. The timestamps are RFC 3339 of one fixed
+// width, so text order is time order. A task may start within the millisecond in which one that it depends on did: of
+// equals, those come first, and of the rest the plan's order is kept.
+func inOrder(tasks []spec.TaskRecord, byID map[string]*spec.TaskRecord) []*spec.TaskRecord {
+	out, seen := make([]*spec.TaskRecord, 0, len(tasks)), make(map[string]bool, len(tasks))
+	var visit func(*spec.TaskRecord)
+	visit = func(t *spec.TaskRecord) {
+		if t == nil || seen[t.ID] {
+			return
+		}
+		seen[t.ID] = true
+		for _, id := range t.DependsOn {
+			visit(byID[id])
+		}
+		if t.StartedAt != "" && t.Status == spec.TaskCompleted {
+			out = append(out, t)
+		}
+	}
+	for i := range tasks {
+		visit(&tasks[i])
+	}
+	slices.SortStableFunc(out, func(a, b *spec.TaskRecord) int { return strings.Compare(a.StartedAt, b.StartedAt) })
+	return out
 }
 
 // set keeps what was added once, in the order of adding.

@@ -130,6 +130,19 @@ func TestTopology(t *testing.T) {
 	}
 }
 
+// What depends on a task can start within the same millisecond, and may stand before it in the file.
+func TestOrderWithinAMillisecond(t *testing.T) {
+	g := &spec.Governance{GovernanceIntent: "required", RequiredRoles: []string{"w", "c"}, RequiredOrder: []string{"w", "c"}}
+	r := &spec.Receipt{Tasks: records("c:completed:01 x:completed:01 w:completed:01", "c<w"), Status: spec.Status{Code: spec.StatusOK}}
+	r.Topology = Topology(r.Tasks, g, spec.RoutingDecision{})
+	if diff := cmp.Diff([]string{"w", "c", "x"}, r.ExecutionOrder); diff != "" {
+		t.Error(diff)
+	}
+	if c := Conclude(g, r, nil); c.Conclusion != spec.Satisfied {
+		t.Errorf("%v", c.Reasons)
+	}
+}
+
 func TestReleaseConclusion(t *testing.T) {
 	want := []spec.Requirement{{Name: "x"}, {Name: "y"}}
 	for name, c := range map[string]struct {

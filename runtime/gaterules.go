@@ -59,6 +59,7 @@ type ruled struct {
 	marks   map[string][]string // by task, as far as the decisions have been looked at
 	given   map[int][]string    // those of the task when a decision let it delegate, by the decision's seq
 	lent    map[string]int      // the decision that let a delegated run
+	heard   map[string]bool     // by task: what hears says
 	passed  map[string]bool     // by scope and task: whether it was let through
 }
 
@@ -69,7 +70,7 @@ func (v *GateVerdict) rulings(r *spec.Receipt, p *spec.Plan, agents map[string]*
 		v.broken(hintPlan, "the plan and its tasks cannot be judged again: %v", err)
 		return
 	}
-	q := ruled{GateVerdict: v, receipt: r, plan: p, agents: agents, tasks: map[string]*spec.PlanTask{}, marks: map[string][]string{}, passed: map[string]bool{}, given: map[int][]string{}, lent: map[string]int{},
+	q := ruled{GateVerdict: v, receipt: r, plan: p, agents: agents, tasks: map[string]*spec.PlanTask{}, marks: map[string][]string{}, passed: map[string]bool{}, given: map[int][]string{}, lent: map[string]int{}, heard: map[string]bool{},
 		door: &guard{plan: p, bounds: bounds, runID: r.RunID, mask: strings.Clone}}
 	for i := range p.Tasks {
 		q.tasks[p.Tasks[i].ID] = &p.Tasks[i]
@@ -127,11 +128,22 @@ func (q *ruled) call(d *spec.DecisionRecord) {
 	}
 }
 
-// remembered says that a decision of a task that is told what others did leaves out marks that came with that. When each of
+// hears says that a task is told what others did, or is given what one that was told came to: when which of their marks came
+// to it is in the log alone.
+func (q *ruled) hears(task string) bool {
+	heard, known := q.heard[task]
+	if t := q.tasks[task]; t != nil && !known {
+		q.heard[task] = t.MemoryScope == spec.MemoryAll
+		heard = q.heard[task] || slices.ContainsFunc(t.DependsOn, q.hears)
+		q.heard[task] = heard
+	}
+	return heard
+}
+
+// remembered says that a decision of a task that hears of others leaves out marks that came with that. When each of
 // them was left is in the log alone.
 func (q *ruled) remembered(d *spec.DecisionRecord, now, marks []string) bool {
-	t := q.tasks[rootTask(d.TaskID)]
-	if t == nil || t.MemoryScope != spec.MemoryAll {
+	if !q.hears(rootTask(d.TaskID)) {
 		return false
 	}
 	var all []string
@@ -201,7 +213,11 @@ func (q *ruled) boundary(d *spec.DecisionRecord) {
 	case doorFailed(d): // it let nothing start
 	default:
 		j := q.door.bound(context.Background(), &e)
-		if err := sameDecision(&d.Decision, &j.Decision); err != nil || d.InputDigest != j.InputDigest {
+		err := sameDecision(&d.Decision, &j.Decision)
+		if q.Chained && q.hears(d.TaskID) { // the log knows its marks, and is told again with them
+			err = nil
+		}
+		if err != nil || d.InputDigest != j.InputDigest {
 			q.broken(hintReceipt, "decision %d is another one by the rules of approvals%s", d.Seq, because(err))
 		}
 	}

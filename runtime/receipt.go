@@ -367,10 +367,10 @@ func (r *Runner) conclude(rec *spec.Receipt, out *core.Outcome) {
 	rec.ReleaseConclusion = policies.ReleaseConclusion(rec.Release, r.plan.Release)
 }
 
-// results are the facts that release requirements see, by agent. Of several tasks the last that completed counts.
+// results are the facts that release requirements see, by agent. Of several tasks that completed the last one counts.
 func results(out *core.Outcome) map[string]policies.RoleResult {
 	res := map[string]policies.RoleResult{}
-	for _, t := range out.Tasks {
+	for _, t := range behind(out.Tasks) {
 		if t.Status != spec.TaskCompleted {
 			continue
 		}
@@ -386,4 +386,29 @@ func results(out *core.Outcome) map[string]policies.RoleResult {
 		res[t.Task.Assignee] = rr
 	}
 	return res
+}
+
+// behind gives tasks each behind those that it depends on, and otherwise in the plan's order: it must not be a matter of
+// speed which of them is the last.
+func behind(tasks []core.TaskOutcome) []*core.TaskOutcome {
+	index, seen := make(map[string]int, len(tasks)), make([]bool, len(tasks))
+	for i := range tasks {
+		index[tasks[i].Task.ID] = i
+	}
+	out := make([]*core.TaskOutcome, 0, len(tasks))
+	var visit func(int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		for _, d := range tasks[i].Task.DependsOn {
+			visit(index[d])
+		}
+		out = append(out, &tasks[i])
+	}
+	for i := range tasks {
+		visit(i)
+	}
+	return out
 }

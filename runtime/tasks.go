@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-multi-agent/oma/policies"
 	"github.com/open-multi-agent/oma/policies/roster"
 	"github.com/open-multi-agent/oma/spec"
 	"github.com/open-multi-agent/oma/spec/redact"
@@ -270,7 +271,7 @@ func (c *compiler) payloads() {
 			continue
 		}
 		at := spec.Path("tasks").Index(i).Key("dependencyPayload")
-		if len(p.DependsOn) == 0 || p.MemoryScope == spec.MemoryAll {
+		if len(p.DependsOn) == 0 {
 			c.diags.Warnf("payload-unused", at, "task %q is handed nothing by tasks it depends on, so dependencyPayload has no effect", p.Title)
 		}
 		for _, d := range p.DependsOn {
@@ -311,7 +312,24 @@ func (c *compiler) governedGraph() {
 			}
 		}
 	}
-	if g.GovernanceIntent != spec.IntentRequired || g.RequiredOrder != nil || g.Independence.Parallel || len(g.RequiredRoles) < 2 {
+	c.independent(g, work, after)
+}
+
+// independent refuses graphs in which independence could not be observed, however well a run goes.
+func (c *compiler) independent(g *spec.Governance, work map[string][]int, after []map[string]bool) {
+	at := spec.Path("governance")
+	if i := dependent(g, c.plan.Tasks); i >= 0 {
+		c.diags.Errorf("governance-unsatisfiable", spec.Path("tasks").Index(i).Key("memoryScope"), "task %q is told what everybody did, and independence.parallel says that no required role sees another's work", c.plan.Tasks[i].Title).Hint =
+			"leave memoryScope out, or declare requiredOrder instead of independence.parallel"
+	}
+	if g.GovernanceIntent != spec.IntentRequired || g.RequiredOrder != nil || len(g.RequiredRoles) < 2 {
+		return
+	}
+	if g.Independence.Parallel {
+		for _, why := range c.unmet(g) {
+			c.diags.Errorf("governance-unsatisfiable", at.Key("independence").Key("parallel"), "in a run in which everything completes, %s", why.Message).Hint =
+				"let no required role depend on another, or declare requiredOrder instead of independence.parallel"
+		}
 		return
 	}
 	for i, role := range g.RequiredRoles {
@@ -320,6 +338,52 @@ func (c *compiler) governedGraph() {
 				"let one depend on the other, or declare independence: {parallel: true}"
 		}
 	}
+}
+
+// unmet gives why required roles without an order would not have been independent in a run in which everything completes.
+func (c *compiler) unmet(g *spec.Governance) (reasons []spec.Reason) {
+	var r spec.Receipt
+	for _, t := range c.plan.Tasks {
+		r.Tasks = append(r.Tasks, spec.TaskRecord{ID: t.ID, Assignee: t.Assignee, DependsOn: t.DependsOn, Status: spec.TaskCompleted, StartedAt: "then"})
+	}
+	r.Topology = policies.Topology(r.Tasks, g, c.plan.RoutingDecision)
+	ideal := *g
+	ideal.Independence.DifferentModel = false // that is a matter of the answers
+	for _, why := range policies.Conclude(&ideal, &r, nil).Reasons {
+		if why.Code == "independence" {
+			reasons = append(reasons, why)
+		}
+	}
+	return reasons
+}
+
+// dependent gives a task that is told what everybody did, and that is a required role's or one that it depends on, where
+// independence rests on roles seeing nothing of each other. -1: there is none.
+func dependent(g *spec.Governance, tasks []spec.PlanTask) int {
+	if g == nil || !g.Independence.Parallel || g.RequiredOrder != nil {
+		return -1
+	}
+	index, seen := make(map[string]int, len(tasks)), make([]bool, len(tasks))
+	var queue []int
+	for i, t := range tasks {
+		if index[t.ID] = i; slices.Contains(g.RequiredRoles, t.Assignee) {
+			queue = append(queue, i)
+			seen[i] = true
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		t := &tasks[queue[0]]
+		if t.MemoryScope == spec.MemoryAll {
+			return queue[0]
+		}
+		for _, d := range t.DependsOn {
+			if k, ok := index[d]; ok && !seen[k] {
+				seen[k] = true
+				queue = append(queue, k)
+			}
+		}
+	}
+	return -1
 }
 
 // linked says whether a role is bound to see the work of another required role, or another one its work.
@@ -390,6 +454,9 @@ func sound(p *spec.Plan) error {
 				return fmt.Errorf("%w: task %q depends on %q, which is not in the plan", ErrStale, t.ID, d)
 			}
 		}
+	}
+	if i := dependent(p.Governance, tasks); i >= 0 {
+		return fmt.Errorf("%w: task %q is told what everybody did, and its required roles must see nothing of each other", ErrStale, tasks[i].ID)
 	}
 	if circle := circleIn(tasks); circle != nil {
 		return fmt.Errorf("%w: task %q waits for itself", ErrStale, tasks[circle[0]].ID)

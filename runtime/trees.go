@@ -23,24 +23,20 @@ func watched(p *spec.Plan) map[string]string {
 // markWriters marks the trees of folders in which a task that came later, or ran beside, could have written: that
 // explains a change. It follows from the plan alone.
 func markWriters(p *spec.Plan, trees []spec.Tree) {
-	agents := p.ByName()
-	writers := map[string][]string{} // tasks, by folder
+	agents, line := p.ByName(), ancestryOf(p)
+	writers := map[string][]int{} // tasks by their place, by folder
 	for i := range trees {
 		t := &trees[i]
-		ids, known := writers[t.Cwd]
+		who, known := writers[t.Cwd]
 		if !known {
-			for _, task := range p.Tasks {
+			for k, task := range p.Tasks {
 				if a := agents[task.Assignee]; a != nil && mayWrite(p, a, t.Cwd) {
-					ids = append(ids, task.ID)
+					who = append(who, k)
 				}
 			}
-			writers[t.Cwd] = ids
+			writers[t.Cwd] = who
 		}
-		t.LaterWriter = false
-		if len(ids) > 0 {
-			ended := ancestors(p, t.Before)
-			t.LaterWriter = slices.ContainsFunc(ids, func(id string) bool { return !ended[id] })
-		}
+		t.LaterWriter = len(who) > 0 && !line.holds(t.Before, who)
 	}
 }
 
@@ -63,20 +59,47 @@ func within(a, b string) bool {
 	return err != nil || filepath.IsLocal(rel)
 }
 
-// ancestors are the tasks that are bound to have ended when this one starts.
-func ancestors(p *spec.Plan, id string) map[string]bool {
-	deps := map[string][]string{}
-	for _, t := range p.Tasks {
-		deps[t.ID] = t.DependsOn
+// ancestry is which tasks are bound to have ended when another one starts. It is asked for many tasks of a plan, so nothing of
+// it is made anew for each.
+type ancestry struct {
+	index  map[string]int // of tasks, by id
+	deps   [][]int
+	seen   []int // by task: the number of the last question in which it was come by
+	asked  int
+	behind []int
+}
+
+func ancestryOf(p *spec.Plan) *ancestry {
+	a := &ancestry{index: make(map[string]int, len(p.Tasks)), deps: make([][]int, len(p.Tasks)), seen: make([]int, len(p.Tasks))}
+	for i := range p.Tasks {
+		a.index[p.Tasks[i].ID] = i
 	}
-	seen, queue := map[string]bool{}, slices.Clone(deps[id])
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		if !seen[at] {
-			seen[at] = true
-			queue = append(queue, deps[at]...)
+	for i := range p.Tasks {
+		for _, d := range p.Tasks[i].DependsOn {
+			if k, ok := a.index[d]; ok {
+				a.deps[i] = append(a.deps[i], k)
+			}
 		}
 	}
-	return seen
+	return a
+}
+
+// holds says whether all of some tasks are bound to have ended when one starts. Nothing is known of what is no task of the
+// plan, and none has ended when it starts itself.
+func (a *ancestry) holds(id string, all []int) bool {
+	at, ok := a.index[id]
+	if !ok || slices.Contains(all, at) {
+		return false
+	}
+	a.asked++
+	a.behind = append(a.behind[:0], at)
+	for n := 0; n < len(a.behind); n++ {
+		for _, d := range a.deps[a.behind[n]] {
+			if a.seen[d] != a.asked {
+				a.seen[d] = a.asked
+				a.behind = append(a.behind, d)
+			}
+		}
+	}
+	return !slices.ContainsFunc(all, func(k int) bool { return a.seen[k] != a.asked })
 }

@@ -462,9 +462,9 @@ func (w *worker) compress() {
 			words, n = "estimated characters", n+attached(m)
 		}
 		if m.Role == spec.RoleTool && !m.IsError && n >= int64(limit) && m.ToolName != spec.DelegateTool {
-			w.bytes -= int64(len(m.Text)) + attached(m)
+			before := size(m)
 			m.Text, m.Attachments = fmt.Sprintf("[Tool output compressed: %d %s, already processed]", n, words), nil
-			w.bytes += int64(len(m.Text))
+			w.bytes -= before - size(m)
 			w.digest = canon.Chain(w.digest, []byte("compressed"))
 		}
 	}

@@ -60,7 +60,7 @@ func (m *memory) add(agent, key, text string) {
 // maxSummary bounds what a task is told of the memory, in bytes: a task may come after thousands of others.
 const maxSummary = 64 << 10
 
-// summary is what a task with memoryScope all is given: who left what (reference behaviour S11). Empty: nobody left anything.
+// summary is what a task with memoryScope all is given beside: who left what (reference behaviour S11). Empty: nobody left anything.
 func (m *memory) summary() string {
 	var b strings.Builder
 	told := 0

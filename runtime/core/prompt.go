@@ -12,15 +12,12 @@ import (
 // maxDependencyOutput bounds what one prerequisite hands on, in runes.
 const maxDependencyOutput = 65536
 
-// prompt is the text a task starts with: its own title and description, then what its direct prerequisites came to, or with
-// memoryScope all what everybody did. An error says that a prerequisite cannot be handed on.
+// prompt is the text a task starts with: its own title and description, then what its direct prerequisites came to, and with
+// memoryScope all what everybody did. The reference leaves out the first of these where there is the second; here an edge
+// means that the work was handed on, whole. An error says that a prerequisite cannot be.
 func (r *run) prompt(t *task) (string, *spec.ErrorInfo) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Task: %s\n\n%s", t.Task.Title, t.Task.Description)
-	if t.Task.MemoryScope == spec.MemoryAll {
-		b.WriteString(r.memory.summary())
-		return b.String(), nil
-	}
 	heading := "\n\n## Context from prerequisite tasks"
 	for _, id := range t.Task.DependsOn {
 		d := r.byID(id)
@@ -34,6 +31,9 @@ func (r *run) prompt(t *task) (string, *spec.ErrorInfo) {
 		b.WriteString(heading)
 		heading = ""
 		fmt.Fprintf(&b, "\n\n### %s (by %s)\n%s", d.Task.Title, d.Task.Assignee, text)
+	}
+	if t.Task.MemoryScope == spec.MemoryAll {
+		b.WriteString(r.memory.summary())
 	}
 	return b.String(), nil
 }

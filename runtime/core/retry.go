@@ -25,15 +25,16 @@ func (w *worker) retries(f Flow) bool {
 	next := t.Attempts + 1
 	res := f.Do(&Effect{Kind: Timer, ID: fmt.Sprintf("%s/try/%d/wait", t.Task.ID, next), TaskID: t.Task.ID, Scope: ScopeRetry, Delay: w.delay(t.Attempts)})
 	w.clock(res)
-	if res.Cancelled || w.run.stop != "" {
+	if res.Cancelled { // it has not failed for good: a later attempt of the run goes on from here
+		w.halt(StopCancelled)
+	}
+	if w.run.stop != "" {
 		return false
 	}
 	w.path, w.turns = fmt.Sprintf("%s/try/%d", t.Task.ID, next), t.Turns
 	t.Calls, t.FilesRead, t.Text, t.Structured = nil, nil, "", nil
 	w.opened()
-	text, _ := w.prompt(t)
-	w.say(spec.Message{Role: spec.RoleUser, Text: text})
-	return true
+	return w.told() == nil
 }
 
 // ScopeRetry says of a Timer that it is the wait before a further attempt, which ends when the run is told to stop.
@@ -71,15 +72,23 @@ func (w *worker) delay(n int) spec.Duration {
 
 // briefed tells the agent what its task is. False: what it depends on cannot be handed to it, and the task has failed.
 func (w *worker) briefed(f Flow) bool {
-	if w.t.Task.MemoryScope == spec.MemoryAll {
-		w.mark(w.memory.marks) // it may have grown while a person decided
-	}
-	text, err := w.prompt(w.t)
-	if err != nil {
+	if err := w.told(); err != nil {
 		w.t.Status, w.t.StopReason, w.t.Cause, w.t.Err = spec.TaskFailed, spec.StopError, err.Message, err
 		w.note(f, w.t)
 		return false
 	}
-	w.say(spec.Message{Role: spec.RoleUser, Text: text})
 	return true
+}
+
+// told begins the conversation with the task. The shared memory may have grown since the marks of it were taken: a person
+// decided meanwhile, or an earlier attempt took its time.
+func (w *worker) told() *spec.ErrorInfo {
+	if w.t.Task.MemoryScope == spec.MemoryAll {
+		w.mark(w.memory.marks)
+	}
+	text, err := w.prompt(w.t)
+	if err == nil {
+		w.say(spec.Message{Role: spec.RoleUser, Text: text})
+	}
+	return err
 }

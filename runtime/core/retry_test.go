@@ -214,7 +214,8 @@ func TestDependencyPayload(t *testing.T) {
 	}
 }
 
-// S11: with memoryScope all a task is told what everybody left, each text cut, and has the marks of it.
+// S11: with memoryScope all a task is told what everybody left, each text cut, and has the marks of it; what it depends on is
+// handed to it whole all the same.
 func TestMemoryScope(t *testing.T) {
 	p := plan(1, "a b c", "a>b", "b>c")
 	p.SharedMemory = &spec.SharedMemory{}
@@ -249,12 +250,78 @@ func TestMemoryScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# Task: c\n\nwork\n\n## Shared Team Memory\n\n### a\n- task:a:result: word of a\n\n### b\n- task:b:result: " + strings.Repeat("é", 197) + "…"
+	want := "# Task: c\n\nwork\n\n## Context from prerequisite tasks\n\n### b (by b)\n" + strings.Repeat("é", 201) + "\n\n## Shared Team Memory\n\n### a\n- task:a:result: word of a\n\n### b\n- task:b:result: " + strings.Repeat("é", 197) + "…"
 	if diff := cmp.Diff(want, prompt); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.Equal(marks, []string{"secret"}) {
 		t.Errorf("%v", marks)
+	}
+}
+
+// What others left between two attempts comes with its marks (N7).
+func TestMarksOfTheMemoryAtAnotherAttempt(t *testing.T) {
+	p := plan(2, "a b")
+	p.SharedMemory = &spec.SharedMemory{}
+	p.Tasks[1].MemoryScope, p.Tasks[1].MaxRetries, p.Tasks[1].RetryDelay, p.Tasks[1].RetryBackoff = spec.MemoryAll, 1, second, 2
+	checked, calls := 0, 0
+	every(t, 500, func() core.Input { calls = 0; return core.Input{Plan: p} }, func(e *core.Effect) core.Result {
+		switch {
+		case e.Kind == core.Judge:
+			res := allowAll(e)
+			if e.TaskID == "a" {
+				res.Judged.Marks = []string{"secret"}
+			} else {
+				checked++
+				if told := len(e.Call.Situation.Marks) > 0; told != (calls < 0) {
+					t.Errorf("it was told %t and is marked %t", calls < 0, told)
+				}
+			}
+			return res
+		case e.Kind == core.ToolCall:
+			return core.Result{Tool: &spec.ToolResult{Text: "x"}}
+		case e.Kind != core.ModelCall:
+			return core.Result{}
+		case e.TaskID == "a" && e.Request.Turn == 1:
+			return tools(&spec.Usage{}, "read")
+		case e.TaskID == "a":
+			return text("word of a", &spec.Usage{})
+		}
+		if calls == 0 {
+			calls = 1
+			return text("", &spec.Usage{})
+		}
+		if e.Request.Turn == 1 {
+			if strings.Contains(e.Request.Messages[0].Text, "word of a") {
+				calls = -1
+			}
+			return tools(&spec.Usage{}, "look")
+		}
+		return text("done", &spec.Usage{})
+	}, func(*orders, *core.Outcome) {})
+	if checked < 10 {
+		t.Errorf("%d calls", checked)
+	}
+}
+
+// A wait that the end of the run cuts short has not failed the task for good: the run was cancelled, and can go on.
+func TestCancelledWhileItWaits(t *testing.T) {
+	p := plan(1, "a b", "a>b")
+	p.Tasks[0].MaxRetries, p.Tasks[0].RetryDelay, p.Tasks[0].RetryBackoff = 1, second, 2
+	out, err := (&orders{choose: first, world: func(e *core.Effect) core.Result {
+		switch e.Kind {
+		case core.ModelCall:
+			return core.Result{Err: &spec.ErrorInfo{Kind: "provider", Retryable: true}, Model: &core.ModelResult{Attempts: 1}}
+		case core.Timer:
+			return core.Result{Cancelled: e.Scope == core.ScopeRetry}
+		}
+		return core.Result{}
+	}}).run(core.Input{Plan: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := statuses(out)["a"]; out.Stop != core.StopCancelled || got != "failed error" || out.Tasks[0].Attempts != 1 {
+		t.Errorf("stop %q, task %s after %d attempts", out.Stop, got, out.Tasks[0].Attempts)
 	}
 }
 

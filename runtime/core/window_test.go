@@ -96,3 +96,35 @@ func TestCompact(t *testing.T) {
 		t.Errorf("a small conversation was compacted: %s", last)
 	}
 }
+
+// What nobody reports is estimated by what a request holds: what was compressed and then dropped leaves nothing behind.
+func TestEstimatesFollowWhatIsDropped(t *testing.T) {
+	input := func(turns int) int64 {
+		p := plan(1, "a")
+		p.Agents[0].ContextStrategy = &spec.ContextStrategy{Type: spec.ContextSlidingWindow, MaxTurns: 2}
+		p.Agents[0].MaxTurns, p.Agents[0].CompressToolResults = turns+1, 500
+		n := 0
+		out, err := (&orders{choose: first, world: func(e *core.Effect) core.Result {
+			switch e.Kind {
+			case core.Judge:
+				return allowAll(e)
+			case core.ToolCall:
+				return core.Result{Tool: &spec.ToolResult{Text: strings.Repeat("\n", 600)}} // each is two bytes in a request
+			case core.ModelCall:
+				if n++; n > turns {
+					return text("done", nil)
+				}
+				return tools(nil, "look")
+			}
+			return core.Result{}
+		}}).run(core.Input{Plan: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Tasks[0].Tokens.Input
+	}
+	ten, twenty, thirty := input(10), input(20), input(30)
+	if first, second := twenty-ten, thirty-twenty; first != second {
+		t.Errorf("ten turns are estimated at %d tokens, and the ten after them at %d", first, second)
+	}
+}
